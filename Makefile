@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+#
+# Verbs over CMake presets; `make help` lists them. Everything that matters is in CMakeLists.txt and CMakePresets.json:
+# this file only saves typing and installs what a bare Debian lacks.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+FUZZ_SECONDS ?= 60
+JOBS ?= $(shell nproc)
+
+# $(call build,preset[,cmake arguments]) - configures and builds; quiet but for progress and trouble.
+build = cmake --preset $(1) --log-level=WARNING $(2) && cmake --build --preset $(1) --parallel $(JOBS)
+# $(call ctest,preset[,ctest arguments])
+ctest = ctest --preset $(1) --parallel $(JOBS) $(2)
+
+.DEFAULT_GOAL := help
+.PHONY: help deps deps-check demo test check fmt fuzz tsan install clean
+
+help: ## List the verbs
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 14
+
+deps: ## Install the Debian packages that building and testing need, or print the line that does
+	@tools/dev/deps build
+
+deps-check: ## The same for what check, fmt, fuzz and tsan need
+	@tools/dev/deps build check
+
+demo: deps ## Bring a fabric up, look at it, send through it, take it down
+	@$(call build,release,,) --target demo
+	@tools/dev/demo.sh build/release
+
+test: deps ## Build the release preset and run every test
+	@$(call build,release)
+	@$(call ctest,release)
+
+check: deps-check ## Layers and format, then the tests under debug and under ASan + UBSan
+	@$(call build,debug)
+	@$(call ctest,debug)
+	@$(call build,asan-ubsan)
+	@$(call ctest,asan-ubsan)
+
+tsan: deps-check ## The tests under ThreadSanitizer
+	@$(call build,tsan)
+	@$(call ctest,tsan)
+
+fuzz: deps-check ## Each fuzz target for FUZZ_SECONDS (60)
+	@$(call build,fuzz,-DNVLF_FUZZ_SECONDS=$(FUZZ_SECONDS))
+	@$(call ctest,fuzz)
+
+fmt: deps-check ## Format the C and C++ sources
+	@git ls-files -z '*.c' '*.cc' '*.h' '*.hpp' | xargs -0 clang-format-14 -i
+
+install: deps ## Install to DESTDIR/PREFIX (/usr/local)
+	@$(call build,release,-DCMAKE_INSTALL_PREFIX=$(PREFIX))
+	@DESTDIR=$(DESTDIR) cmake --install build/release
+
+clean: ## Remove everything that was built
+	rm -rf build

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//
+// Reads /proc. A process may end while we look, which is not an error: it then counts as nothing.
+#include "support/resources.hpp"
+
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+namespace nvlf::test {
+namespace {
+
+std::string proc(pid_t pid, const char* entry) {
+    return "/proc/" + (pid == 0 ? std::string{"self"} : std::to_string(pid)) + '/' + entry;
+}
+
+std::uint64_t status_kib(pid_t pid, const std::string& field) {
+    std::ifstream status{proc(pid, "status")};
+    for (std::string line; std::getline(status, line);) {
+        if (line.rfind(field + ":", 0) == 0) return std::stoull(line.substr(field.size() + 1));
+    }
+    return 0;
+}
+
+} // namespace
+
+std::size_t open_descriptors(pid_t pid) {
+    std::error_code error;
+    std::filesystem::directory_iterator entries{proc(pid, "fd"), error};
+    if (error) return 0;
+    std::size_t count = 0;
+    for (const auto end = std::filesystem::directory_iterator{}; entries != end; entries.increment(error)) ++count;
+    // Our own listing holds a descriptor, which is among those listed.
+    return pid == 0 ? count - 1 : count;
+}
+
+std::uint64_t resident_kib(pid_t pid) { return status_kib(pid, "VmRSS"); }
+std::uint64_t resident_shared_kib(pid_t pid) { return status_kib(pid, "RssShmem"); }
+
+std::set<std::string> shm_files() {
+    std::set<std::string> names;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator{"/dev/shm", error}) names.insert(entry.path().filename());
+    return names;
+}
+
+std::set<pid_t> processes_named(const std::string& comm) {
+    std::set<pid_t> found;
+    for (const auto& entry : std::filesystem::directory_iterator{"/proc"}) {
+        const std::string name = entry.path().filename();
+        pid_t pid = 0;
+        const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+        if (error != std::errc{} || end != name.data() + name.size()) continue;
+        std::ifstream file{entry.path() / "comm"};
+        if (std::string line; std::getline(file, line) && line == comm) found.insert(pid);
+    }
+    return found;
+}
+
+} // namespace nvlf::test
