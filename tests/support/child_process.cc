@@ -89,7 +89,8 @@ ChildProcess ChildProcess::spawn(std::vector<std::string> argv, Options options)
             if (equals == std::string::npos) ::unsetenv(variable.c_str());
             else ::putenv(variable.data());
         }
-        if (options.directory.empty() || ::chdir(options.directory.c_str()) == 0) ::execvp(pointers[0], pointers.data());
+        if (options.directory.empty() || ::chdir(options.directory.c_str()) == 0)
+            ::execvp(pointers[0], pointers.data());
         const int error = errno;
         [[maybe_unused]] const auto written = ::write(report[1], &error, sizeof error);
         ::_exit(127);
@@ -129,7 +130,9 @@ ChildProcess ChildProcess::fork(const std::function<int()>& body) {
 }
 
 ChildProcess::ChildProcess(ChildProcess&& other) noexcept
-    : dir_{std::move(other.dir_)}, pid_{std::exchange(other.pid_, -1)}, pidfd_{std::exchange(other.pidfd_, -1)},
+    : dir_{std::move(other.dir_)},
+      pid_{std::exchange(other.pid_, -1)},
+      pidfd_{std::exchange(other.pidfd_, -1)},
       status_{other.status_} {}
 
 ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {

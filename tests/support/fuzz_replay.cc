@@ -55,7 +55,8 @@ void overwrite(Bytes& input, Random& random, std::uint64_t value, std::size_t wi
 
 // Values on which lengths, indices and sizes break.
 std::uint64_t edge(Random& random) {
-    static constexpr std::uint64_t edges[] = {0, 1, 0x7f, 0x80, 0xff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff, ~0ULL, ~0ULL >> 1};
+    static constexpr std::uint64_t edges[] = {0,          1,          0x7f,       0x80,  0xff,      0xffff,
+                                              0x7fffffff, 0x80000000, 0xffffffff, ~0ULL, ~0ULL >> 1};
     return edges[random.below(std::size(edges))];
 }
 
@@ -141,7 +142,8 @@ std::vector<Bytes> read_corpus(const std::vector<std::string>& paths) {
 // Async-signal-safe: it speaks for a process that is dying.
 void announce(const char* what, std::uint64_t value) {
     std::array<char, 96> line{};
-    const int length = std::snprintf(line.data(), line.size(), "%s%llu\n", what, static_cast<unsigned long long>(value));
+    const int length =
+        std::snprintf(line.data(), line.size(), "%s%llu\n", what, static_cast<unsigned long long>(value));
     [[maybe_unused]] const auto written = ::write(2, line.data(), static_cast<std::size_t>(length));
 }
 
@@ -176,7 +178,8 @@ int main(int argc, char** argv) {
         constexpr std::string_view seconds_option{"--seconds="};
         constexpr std::string_view only_option{"--only="};
         bool good = true;
-        if (arg.substr(0, seconds_option.size()) == seconds_option) good = number(arg.substr(seconds_option.size()), seconds);
+        if (arg.substr(0, seconds_option.size()) == seconds_option)
+            good = number(arg.substr(seconds_option.size()), seconds);
         else if (arg.substr(0, only_option.size()) == only_option) good = number(arg.substr(only_option.size()), only);
         else if (arg.substr(0, 1) == "-") good = false;
         else paths.emplace_back(arg);

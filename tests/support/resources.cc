@@ -41,7 +41,8 @@ std::uint64_t resident_shared_kib(pid_t pid) { return status_kib(pid, "RssShmem"
 std::set<std::string> shm_files() {
     std::set<std::string> names;
     std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator{"/dev/shm", error}) names.insert(entry.path().filename());
+    for (const auto& entry : std::filesystem::directory_iterator{"/dev/shm", error})
+        names.insert(entry.path().filename());
     return names;
 }
 
