@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 60
 JOBS ?= $(shell nproc)
 
 # $(call build,preset[,cmake arguments]) - configures and builds; quiet but for progress and trouble.
-build = cmake --preset $(1) --log-level=WARNING $(2) && cmake --build --preset $(1) --parallel $(JOBS)
+build = cmake --preset $(1) --log-level=WARNING $(2) >/dev/null && cmake --build --preset $(1) --parallel $(JOBS)
 # $(call ctest,preset[,ctest arguments])
 ctest = ctest --preset $(1) --parallel $(JOBS) $(2)
 
@@ -26,7 +26,7 @@ deps-check: ## The same for what check, fmt, fuzz and tsan need
 	@tools/dev/deps build check
 
 demo: deps ## Bring a fabric up, look at it, send through it, take it down
-	@$(call build,release,,) --target demo
+	@$(call build,release) --target demo
 	@tools/dev/demo.sh build/release
 
 test: deps ## Build the release preset and run every test
@@ -48,7 +48,7 @@ fuzz: deps-check ## Each fuzz target for FUZZ_SECONDS (60)
 	@$(call ctest,fuzz)
 
 fmt: deps-check ## Format the C and C++ sources
-	@git ls-files -z '*.c' '*.cc' '*.h' '*.hpp' | xargs -0 clang-format-14 -i
+	@tools/dev/format --fix
 
 install: deps ## Install to DESTDIR/PREFIX (/usr/local)
 	@$(call build,release,-DCMAKE_INSTALL_PREFIX=$(PREFIX))

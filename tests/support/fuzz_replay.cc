@@ -161,7 +161,7 @@ void announce_at_death() {
             announce_iteration();
             ::raise(received); // With the default action, restored by SA_RESETHAND.
         };
-        action.sa_flags = SA_RESETHAND;
+        action.sa_flags = static_cast<int>(SA_RESETHAND); // Unsigned in the header, int in the struct.
         ::sigaction(number, &action, nullptr);
     }
 }
