@@ -47,7 +47,7 @@ extern "C" {
 #define NVLF_VERSION_MINOR 1
 #define NVLF_VERSION_PATCH 0
 
-struct nvlf;          /* An open fabric: one client of its carrier. */
+struct nvlf_fabric;   /* An open fabric: one client of its carrier. */
 struct nvlf_mem;      /* Memory, allocated or imported. */
 struct nvlf_ep;       /* A published endpoint. */
 struct nvlf_channel;  /* What an endpoint shares with one peer. */
@@ -74,7 +74,7 @@ struct nvlf_open_args {
  *  -EPROTONOSUPPORT  the daemon speaks another major version of the contract
  *  -ETIMEDOUT        the daemon did not answer in 10 s
  */
-NVLF_API int nvlf_open(const struct nvlf_open_args* args, struct nvlf** ret_fabric) NVLF_NOEXCEPT;
+NVLF_API int nvlf_open(const struct nvlf_open_args* args, struct nvlf_fabric** ret_fabric) NVLF_NOEXCEPT;
 
 /* Local. Why the last nvlf_open or nvlf_snapshot_open of this thread failed. Valid until the thread's next call. */
 NVLF_API const char* nvlf_open_error(void) NVLF_NOEXCEPT;
@@ -83,37 +83,37 @@ NVLF_API const char* nvlf_open_error(void) NVLF_NOEXCEPT;
  * Ends the client. Its memory, imports, endpoints and channels must have been put before: -EBUSY otherwise, and nothing
  * happened. (The end of the process needs none of that.)
  */
-NVLF_API int nvlf_close(struct nvlf* fabric) NVLF_NOEXCEPT;
+NVLF_API int nvlf_close(struct nvlf_fabric* fabric) NVLF_NOEXCEPT;
 
 /* GET_INFO. */
-NVLF_API int nvlf_get_info(struct nvlf* fabric, struct nvlf_ioc_info* ret_info) NVLF_NOEXCEPT;
+NVLF_API int nvlf_get_info(struct nvlf_fabric* fabric, struct nvlf_ioc_info* ret_info) NVLF_NOEXCEPT;
 
 /* Local. The state region, valid until nvlf_close, its length in *ret_bytes. Read live words with atomic loads. */
-NVLF_API const struct nvlf_state* nvlf_state_region(struct nvlf* fabric, size_t* ret_bytes) NVLF_NOEXCEPT;
+NVLF_API const struct nvlf_state* nvlf_state_region(struct nvlf_fabric* fabric, size_t* ret_bytes) NVLF_NOEXCEPT;
 
 /* Local. The shared region: one nvlf_link_shared a directed link, *ret_count of them. Valid until nvlf_close. */
-NVLF_API struct nvlf_link_shared* nvlf_shared_region(struct nvlf* fabric, size_t* ret_count) NVLF_NOEXCEPT;
+NVLF_API struct nvlf_link_shared* nvlf_shared_region(struct nvlf_fabric* fabric, size_t* ret_count) NVLF_NOEXCEPT;
 
 /*
  * Local; no system call while all is well in the state region, else one poll(). 1 while the carrier serves, 0 when it
  * has gone or has said goodbye. A daemon that was killed is noticed by nvlf_poll_alive only.
  */
-NVLF_API int nvlf_alive(struct nvlf* fabric) NVLF_NOEXCEPT;
+NVLF_API int nvlf_alive(struct nvlf_fabric* fabric) NVLF_NOEXCEPT;
 
 /* As nvlf_alive, with one poll() on the connection always: notices a carrier that was killed. */
-NVLF_API int nvlf_poll_alive(struct nvlf* fabric) NVLF_NOEXCEPT;
+NVLF_API int nvlf_poll_alive(struct nvlf_fabric* fabric) NVLF_NOEXCEPT;
 
 /* ---- Devices and paths ----------------------------------------------------------------------------------------- */
 
-NVLF_API int nvlf_get_device(struct nvlf* fabric, uint32_t index, struct nvlf_device* ret_device) NVLF_NOEXCEPT;
-NVLF_API int nvlf_get_switch(struct nvlf* fabric, uint32_t index, struct nvlf_switch* ret_switch) NVLF_NOEXCEPT;
-NVLF_API int nvlf_get_link(struct nvlf* fabric, uint32_t index, struct nvlf_link* ret_link) NVLF_NOEXCEPT;
+NVLF_API int nvlf_get_device(struct nvlf_fabric* fabric, uint32_t index, struct nvlf_device* ret_device) NVLF_NOEXCEPT;
+NVLF_API int nvlf_get_switch(struct nvlf_fabric* fabric, uint32_t index, struct nvlf_switch* ret_switch) NVLF_NOEXCEPT;
+NVLF_API int nvlf_get_link(struct nvlf_fabric* fabric, uint32_t index, struct nvlf_link* ret_link) NVLF_NOEXCEPT;
 
 /* Finds a device by name ("trn0") or decimal index. -ENODEV when there is none. */
-NVLF_API int nvlf_find_device(struct nvlf* fabric, const char* name, uint32_t* ret_index) NVLF_NOEXCEPT;
+NVLF_API int nvlf_find_device(struct nvlf_fabric* fabric, const char* name, uint32_t* ret_index) NVLF_NOEXCEPT;
 
 /* GET_PATH: `size`, `src` and `dst` are set by the call. -ENOENT when nothing connects the two. */
-NVLF_API int nvlf_get_path(struct nvlf* fabric, uint32_t src, uint32_t dst,
+NVLF_API int nvlf_get_path(struct nvlf_fabric* fabric, uint32_t src, uint32_t dst,
                            struct nvlf_ioc_path* ret_path) NVLF_NOEXCEPT;
 
 /*
@@ -121,15 +121,16 @@ NVLF_API int nvlf_get_path(struct nvlf* fabric, uint32_t src, uint32_t dst,
  * launcher gave (OMPI_COMM_WORLD_LOCAL_RANK, MPI_LOCALRANKID, SLURM_LOCALID, PMI_LOCAL_RANK) modulo the number of
  * devices, else the device with the fewest clients. -EHOSTDOWN when it is down; -EINVAL when the environment names none.
  */
-NVLF_API int nvlf_attach(struct nvlf* fabric, uint32_t device, uint32_t* ret_device) NVLF_NOEXCEPT;
+NVLF_API int nvlf_attach(struct nvlf_fabric* fabric, uint32_t device, uint32_t* ret_device) NVLF_NOEXCEPT;
 
 /* GET_CLIENT and the ADMIN_* commands. For the owner of the fabric: -EPERM otherwise. */
-NVLF_API int nvlf_get_client(struct nvlf* fabric, uint32_t index, struct nvlf_ioc_client* ret_client) NVLF_NOEXCEPT;
-NVLF_API int nvlf_admin_state(struct nvlf* fabric, uint32_t object, uint32_t index, uint32_t state,
+NVLF_API int nvlf_get_client(struct nvlf_fabric* fabric, uint32_t index,
+                             struct nvlf_ioc_client* ret_client) NVLF_NOEXCEPT;
+NVLF_API int nvlf_admin_state(struct nvlf_fabric* fabric, uint32_t object, uint32_t index, uint32_t state,
                               uint32_t width_up) NVLF_NOEXCEPT;
-NVLF_API int nvlf_admin_clock(struct nvlf* fabric, uint32_t clock, uint64_t dilation_ppm) NVLF_NOEXCEPT;
-NVLF_API int nvlf_admin_limit(struct nvlf* fabric, uint32_t limit, uint64_t value) NVLF_NOEXCEPT;
-NVLF_API int nvlf_admin_down(struct nvlf* fabric, uint32_t flags) NVLF_NOEXCEPT;
+NVLF_API int nvlf_admin_clock(struct nvlf_fabric* fabric, uint32_t clock, uint64_t dilation_ppm) NVLF_NOEXCEPT;
+NVLF_API int nvlf_admin_limit(struct nvlf_fabric* fabric, uint32_t limit, uint64_t value) NVLF_NOEXCEPT;
+NVLF_API int nvlf_admin_down(struct nvlf_fabric* fabric, uint32_t flags) NVLF_NOEXCEPT;
 
 /* ---- A view without taking part --------------------------------------------------------------------------------- */
 
@@ -160,14 +161,14 @@ NVLF_API int nvlf_state_pick_device(const struct nvlf_state* state, uint32_t* re
 /* ---- Memory ---------------------------------------------------------------------------------------------------- */
 
 /* Memory on `device`, zeroed, `bytes` rounded up to 2 MiB. -ENOSPC, -EDQUOT, -EMFILE, -EHOSTDOWN. */
-NVLF_API int nvlf_mem_alloc(struct nvlf* fabric, uint32_t device, uint64_t bytes, uint32_t flags,
+NVLF_API int nvlf_mem_alloc(struct nvlf_fabric* fabric, uint32_t device, uint64_t bytes, uint32_t flags,
                             struct nvlf_mem** ret_mem) NVLF_NOEXCEPT;
 
 /* A token for this memory, which must have been allocated here: -EPERM on imported memory. */
 NVLF_API int nvlf_mem_export(struct nvlf_mem* mem, uint32_t access, uint8_t ret_token[NVLF_TOKEN_LEN]) NVLF_NOEXCEPT;
 
 /* Memory by token. -EACCES: not a token of this fabric, or its memory is gone, or its scope leaves us out. */
-NVLF_API int nvlf_mem_import(struct nvlf* fabric, const uint8_t token[NVLF_TOKEN_LEN],
+NVLF_API int nvlf_mem_import(struct nvlf_fabric* fabric, const uint8_t token[NVLF_TOKEN_LEN],
                              struct nvlf_mem** ret_mem) NVLF_NOEXCEPT;
 
 /* Unmaps and gives back. Pointers into it become invalid; importers elsewhere keep what they mapped. */
@@ -196,14 +197,14 @@ NVLF_API int nvlf_mem_fd(const struct nvlf_mem* mem) NVLF_NOEXCEPT;
 NVLF_API int nvlf_mem_find(const void* ptr, uint64_t bytes, struct nvlf_mem** ret_mem) NVLF_NOEXCEPT;
 
 /* Local. The fabric on which this memory was allocated or imported. */
-NVLF_API struct nvlf* nvlf_mem_fabric(const struct nvlf_mem* mem) NVLF_NOEXCEPT;
+NVLF_API struct nvlf_fabric* nvlf_mem_fabric(const struct nvlf_mem* mem) NVLF_NOEXCEPT;
 
 /* Local. 1 when pointers and fabric addresses differ in this process, 0 when they are one. */
-NVLF_API int nvlf_translates(const struct nvlf* fabric) NVLF_NOEXCEPT;
+NVLF_API int nvlf_translates(const struct nvlf_fabric* fabric) NVLF_NOEXCEPT;
 
 /* Local. The pointer for a fabric address, NULL when [fla, fla + bytes) is not mapped here; and the reverse, 0. */
-NVLF_API void* nvlf_ptr(struct nvlf* fabric, uint64_t fla, uint64_t bytes) NVLF_NOEXCEPT;
-NVLF_API uint64_t nvlf_addr(struct nvlf* fabric, const void* ptr) NVLF_NOEXCEPT;
+NVLF_API void* nvlf_ptr(struct nvlf_fabric* fabric, uint64_t fla, uint64_t bytes) NVLF_NOEXCEPT;
+NVLF_API uint64_t nvlf_fla(struct nvlf_fabric* fabric, const void* ptr) NVLF_NOEXCEPT;
 
 /* ---- Endpoints and channels ------------------------------------------------------------------------------------ */
 
@@ -212,7 +213,7 @@ NVLF_API uint64_t nvlf_addr(struct nvlf* fabric, const void* ptr) NVLF_NOEXCEPT;
  * allocates the region of `region_bytes` (at least sizeof(struct nvlf_region)), fills in its header, and maps it
  * writable here: nvlf_ep_region. -EADDRINUSE, -EMFILE.
  */
-NVLF_API int nvlf_ep_publish(struct nvlf* fabric, uint32_t device, uint64_t service, uint64_t region_bytes,
+NVLF_API int nvlf_ep_publish(struct nvlf_fabric* fabric, uint32_t device, uint64_t service, uint64_t region_bytes,
                              struct nvlf_ep** ret_ep) NVLF_NOEXCEPT;
 
 /* Withdraws it. Its channels must have been put: -EBUSY. */
@@ -226,7 +227,7 @@ NVLF_API struct nvlf_region* nvlf_ep_region(const struct nvlf_ep* ep) NVLF_NOEXC
 NVLF_API uint64_t nvlf_service(const char* name) NVLF_NOEXCEPT;
 
 /* EP_LOOKUP: completes or confirms *addr. -ENOENT no such service, -ESTALE gone, -EXDEV another fabric's. */
-NVLF_API int nvlf_ep_lookup(struct nvlf* fabric, struct nvlf_addr* addr) NVLF_NOEXCEPT;
+NVLF_API int nvlf_ep_lookup(struct nvlf_fabric* fabric, struct nvlf_addr* addr) NVLF_NOEXCEPT;
 
 /* EP_CONNECT. -ENOENT, -ESTALE, -EXDEV as above; -EEXIST when the two have a channel already. */
 NVLF_API int nvlf_ep_connect(struct nvlf_ep* ep, const struct nvlf_addr* peer,
@@ -273,13 +274,13 @@ NVLF_API void nvlf_ep_ring(struct nvlf_ep* ep) NVLF_NOEXCEPT;
 /* ---- Events ---------------------------------------------------------------------------------------------------- */
 
 /* The events named in `mask` (NVLF_EVENT_*) from now on. */
-NVLF_API int nvlf_events(struct nvlf* fabric, uint32_t mask) NVLF_NOEXCEPT;
+NVLF_API int nvlf_events(struct nvlf_fabric* fabric, uint32_t mask) NVLF_NOEXCEPT;
 
 /* Local. Polls readable when nvlf_event_read would answer; owned by the fabric. -ENOENT before nvlf_events. */
-NVLF_API int nvlf_event_fd(const struct nvlf* fabric) NVLF_NOEXCEPT;
+NVLF_API int nvlf_event_fd(const struct nvlf_fabric* fabric) NVLF_NOEXCEPT;
 
 /* Local. One event. -EAGAIN when none waits, -ENODEV when the carrier is gone. */
-NVLF_API int nvlf_event_read(struct nvlf* fabric, struct nvlf_event* ret_event) NVLF_NOEXCEPT;
+NVLF_API int nvlf_event_read(struct nvlf_fabric* fabric, struct nvlf_event* ret_event) NVLF_NOEXCEPT;
 
 #ifdef __cplusplus
 }
