@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace nvlf::test {
 
@@ -13,5 +14,14 @@ namespace nvlf::test {
 [[nodiscard]] std::string library_dir();                              // build/lib
 [[nodiscard]] std::string provider_dir();                             // For FI_PROVIDER_PATH.
 [[nodiscard]] std::string data_file(const std::string& path_in_data); // tests/data/<path>
+
+// What fi_pingpong, fi_info and other programs that we did not build need in order to load our provider from this build:
+// its folder and, when it is sanitized, the sanitizer's runtime, which must come first in the process. Leaks are not
+// looked for in them: theirs would hide ours.
+[[nodiscard]] std::vector<std::string> stock_program_environment();
+
+// For what a sanitizer forbids or makes meaningless: fixed addresses under TSan, bounds on time under either.
+[[nodiscard]] bool address_sanitizer();
+[[nodiscard]] bool thread_sanitizer();
 
 } // namespace nvlf::test

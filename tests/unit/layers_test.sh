@@ -72,6 +72,9 @@ red  userspace/driver/mem.cc "provider/ep.hpp"
 fine userspace/provider/ep.cc <rdma/fabric.h>
 fine userspace/provider/ep.cc "nvlf/nvlf.h"
 fine userspace/provider/ep.cc "base/lane.hpp"
+fine userspace/provider/ep.cc "nvlf/lane.h"
+fine userspace/provider/match.hpp <boost/intrusive/list.hpp>
+red  userspace/provider/match.hpp <boost/asio.hpp>
 red  userspace/provider/ep.cc "driver/mem.hpp"
 red  userspace/provider/ep.cc "nvlf/ioctl.h"
 red  userspace/provider/ep.cc <hwloc.h>
@@ -104,6 +107,7 @@ red  emulator/daemon/loop.cc <toml++/toml.h>
 fine tools/nvlf/main.cc "nvlf/nvlf.h"
 fine tools/nvlf/main.cc <CLI/CLI.hpp>
 fine tools/nvlf/main.cc <fmt/format.h>
+fine tools/nvlf/main.cc "nvlf/state.h"
 fine tools/diag/main.cc <rdma/fabric.h>
 red  tools/nvlf/main.cc <rdma/fabric.h>
 red  tools/nvlf/main.cc "base/result.hpp"
