@@ -34,6 +34,8 @@ test: deps ## Build the release preset and run every test
 	@$(call ctest,release)
 
 check: deps-check ## Layers and format, then the tests under debug and under ASan + UBSan
+	@tools/dev/layers
+	@tools/dev/format
 	@$(call build,debug)
 	@$(call ctest,debug)
 	@$(call build,asan-ubsan)

@@ -8,7 +8,7 @@
 #   PkgConfig::libfabric          libfabric-dev          userspace/provider, tools/diag, tests
 #   PkgConfig::liburing           liburing-dev           emulator/daemon
 #   PkgConfig::hwloc              libhwloc-dev           emulator/daemon, tools/diag
-#   PkgConfig::tomlplusplus       libtomlplusplus-dev    emulator/model
+#   (headers only)                libtomlplusplus-dev    emulator/model, in its loader
 #   CLI11::CLI11                  libcli11-dev           tools
 #   fmt::fmt                      libfmt-dev             tools
 #   nlohmann_json::nlohmann_json  nlohmann-json3-dev     tools
