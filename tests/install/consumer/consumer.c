@@ -13,7 +13,7 @@ static int failed(const char* what, int error) {
 }
 
 int main(void) {
-    struct nvlf* fabric = NULL;
+    struct nvlf_fabric* fabric = NULL;
     int error = nvlf_open(NULL, &fabric);
     if (error < 0) return failed("open", error);
 
@@ -25,7 +25,8 @@ int main(void) {
     error = nvlf_mem_map(mem, &ptr);
     if (error < 0) return failed("map", error);
     strcpy(ptr, "through the fabric");
-    const int is_its_address = nvlf_addr(fabric, ptr) == nvlf_mem_fla(mem);
+    const int is_its_address =
+        nvlf_translates(fabric) ? nvlf_fla(fabric, ptr) == nvlf_mem_fla(mem) : (uintptr_t)ptr == nvlf_mem_fla(mem);
     printf("consumer: wrote \"%s\" at %#llx\n", (const char*)ptr, (unsigned long long)nvlf_mem_fla(mem));
 
     nvlf_mem_put(mem);
