@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// cntr.hpp - counters: how many operations completed, and how many failed.
+#pragma once
+
+#include <rdma/fi_eq.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "domain.hpp"
+#include "wait.hpp"
+
+namespace nvlf::ofi {
+
+struct Cntr {
+    explicit Cntr(Domain& d) noexcept : domain{d}, endpoints{d.locks()} {}
+
+    fid_cntr fid{};
+    Domain& domain;
+    std::atomic<int> refs{0}; // Endpoints and registrations bound to it.
+
+    // seq_cst: the add must be visible before notify() looks for sleepers.
+    void add(std::uint64_t n) noexcept {
+        value.fetch_add(n, std::memory_order_seq_cst);
+        wait.notify();
+    }
+    void add_error(std::uint64_t n) noexcept {
+        errors.fetch_add(n, std::memory_order_seq_cst);
+        wait.notify();
+    }
+
+    // As Cq's.
+    [[nodiscard]] int add_endpoint(Endpoint& endpoint) noexcept { return endpoints.add(endpoint, wait); }
+    void remove_endpoint(Endpoint& endpoint) noexcept { endpoints.remove(endpoint, wait); }
+
+    std::atomic<std::uint64_t> value{0};
+    std::atomic<std::uint64_t> errors{0};
+    std::atomic<std::uint64_t> seen_value{0}; // What the application last read: fi_trywait compares.
+    std::atomic<std::uint64_t> seen_errors{0};
+    WaitObject wait;
+    EndpointList endpoints;
+};
+
+inline Cntr& cntr_of(fid_cntr* fid) noexcept { return *reinterpret_cast<Cntr*>(fid); }
+
+int cntr_open(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** ret_cntr, void* context) noexcept;
+
+} // namespace nvlf::ofi

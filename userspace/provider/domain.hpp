@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// domain.hpp - fi_domain: this process acting for one device of a fabric.
+#pragma once
+
+#include <rdma/fi_domain.h>
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "endpoint_api.hpp"
+#include "fabric.hpp"
+#include "mr.hpp"
+#include "nvlf/nvlf.h"
+
+namespace nvlf::ofi {
+
+struct Domain {
+    Domain(Fabric& f, nvlf_fabric* open, std::uint32_t dev, enum fi_threading thr, std::uint64_t mode,
+           std::uint64_t capabilities) noexcept
+        : fabric{f},
+          nvlf{open},
+          device{dev},
+          threading{thr},
+          mr_mode{mode},
+          caps{capabilities},
+          mrs{locks(), (mode & FI_MR_VIRT_ADDR) != 0},
+          endpoints_lock_{locks()} {}
+    ~Domain();
+
+    fid_domain fid{};
+    Fabric& fabric;
+    nvlf_fabric* const nvlf; // Owned: closed with the domain.
+    const std::uint32_t device;
+    const enum fi_threading threading;
+    const std::uint64_t mr_mode; // FI_MR_* bits, never the old enumeration.
+    const std::uint64_t caps;    // FI_* capabilities for which fi_domain was called.
+    std::uint64_t fabric_id = 0; // nvlf_addr.fabric of this fabric.
+    std::atomic<int> refs{0};    // Objects opened on it.
+    MrTable mrs;
+
+    [[nodiscard]] bool locks() const noexcept { return threading != FI_THREAD_DOMAIN; }
+
+    // Endpoints that are told of registrations (endpoint_mr_changed). An endpoint hears at once of those that exist.
+    // False: no memory.
+    [[nodiscard]] bool add_endpoint(Endpoint& endpoint) noexcept;
+    void remove_endpoint(Endpoint& endpoint) noexcept;
+
+    // For mr.cc: tells all endpoints.
+    void mr_changed(const Mr& mr, bool added) noexcept;
+
+private:
+    SpinLock endpoints_lock_;
+    std::vector<Endpoint*> endpoints_;
+    std::vector<const Mr*> registered_; // As told to endpoints, so that a new one can be told.
+};
+
+inline Domain& domain_of(fid_domain* fid) noexcept { return *reinterpret_cast<Domain*>(fid); }
+
+int domain_open(fid_fabric* fabric, fi_info* info, fid_domain** ret_domain, void* context) noexcept;
+
+} // namespace nvlf::ofi

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// info.hpp - what the provider offers, and whether that is what an application wants.
+//
+// The rules of fi_getinfo are the core's own providers' (prov/util): capabilities and orders are sets of which the
+// application takes a part, threading and progress are levels, sizes are upper bounds which are answered as asked. What
+// an application demanded must come back as it demanded it, because clients compare.
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "nvlf/nvlf.h"
+
+namespace nvlf::ofi {
+
+inline constexpr std::uint32_t protocol_nvlf = 0x80000000U | 1; // Uppermost bit: a provider's own.
+inline constexpr std::uint32_t protocol_version = 1;
+
+inline constexpr std::size_t inject_size = 4096;
+inline constexpr std::size_t iov_limit = 4;
+inline constexpr std::size_t rma_iov_limit = 4;
+inline constexpr std::size_t queue_size = 1024; // Of a transmit and a receive context.
+inline constexpr std::size_t cq_data_size = sizeof(std::uint64_t);
+inline constexpr std::size_t mr_key_size = sizeof(std::uint64_t);
+// More than a process can address, less than what makes sums of four lengths overflow.
+inline constexpr std::size_t max_msg_size = std::size_t{1} << 40;
+// Every bit is a field of its own: any mask may be used.
+inline constexpr std::uint64_t mem_tag_format = 0xaaaaaaaaaaaaaaaaULL;
+
+inline constexpr std::uint64_t tx_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_READ | FI_WRITE;
+inline constexpr std::uint64_t rx_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE |
+                                         FI_SOURCE | FI_DIRECTED_RECV | FI_MULTI_RECV;
+inline constexpr std::uint64_t domain_caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
+inline constexpr std::uint64_t all_caps = tx_caps | rx_caps | domain_caps;
+
+inline constexpr std::uint64_t tx_op_flags =
+    FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
+inline constexpr std::uint64_t rx_op_flags = FI_COMPLETION | FI_MULTI_RECV;
+inline constexpr std::uint64_t msg_order = FI_ORDER_SAS;
+
+// Modes of memory registration that we honour and never require: by virtual address, with pages behind it, with keys of
+// ours ("basic"), or by offset with the application's keys.
+inline constexpr int mr_mode_basic_bits = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+
+// fi_getinfo.
+int getinfo(std::uint32_t version, const char* node, const char* service, std::uint64_t flags, const fi_info* hints,
+            fi_info** ret_info) noexcept;
+
+// What fi_domain and fi_endpoint check again, because an application may have edited the info: 0, or -FI_ENODATA when it
+// asks for more than we offer. NULL attributes ask for nothing.
+[[nodiscard]] int check_info(std::uint32_t version, const fi_info& info) noexcept;
+
+// The FI_MR_* bits that an application's mr_mode asks for, the old enumeration (FI_MR_BASIC, FI_MR_SCALABLE) resolved.
+[[nodiscard]] std::uint64_t mr_mode_bits(int mr_mode) noexcept;
+
+// A network interface of our device for fi_info.nic; nullptr: no memory. Released by fi_freeinfo.
+[[nodiscard]] fid_nic* nic_new(const nvlf_device& device, const nvlf_state& state) noexcept;
+
+} // namespace nvlf::ofi
