@@ -14,16 +14,13 @@ build = cmake --preset $(1) --log-level=WARNING $(2) >/dev/null && cmake --build
 ctest = ctest --preset $(1) --parallel $(JOBS) $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-check demo test check fmt fuzz tsan install clean
+.PHONY: help deps demo test check fmt fuzz tsan install clean
 
 help: ## List the verbs
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 14
 
 deps: ## Install the Debian packages that building and testing need, or print the line that does
 	@tools/dev/deps build
-
-deps-check: ## The same for what check, fmt, fuzz and tsan need
-	@tools/dev/deps build check
 
 demo: deps ## Bring a fabric up, look at it, send through it, take it down
 	@$(call build,release) --target demo
@@ -33,7 +30,8 @@ test: deps ## Build the release preset and run every test
 	@$(call build,release)
 	@$(call ctest,release)
 
-check: deps-check ## Layers and format, then the tests under debug and under ASan + UBSan
+check: ## Layers and format, then the tests under debug and under ASan + UBSan
+	@tools/dev/deps build check
 	@tools/dev/layers
 	@tools/dev/format
 	@$(call build,debug)
@@ -41,19 +39,21 @@ check: deps-check ## Layers and format, then the tests under debug and under ASa
 	@$(call build,asan-ubsan)
 	@$(call ctest,asan-ubsan)
 
-tsan: deps-check ## The tests under ThreadSanitizer
+tsan: deps ## The tests under ThreadSanitizer
 	@$(call build,tsan)
 	@$(call ctest,tsan)
 
-fuzz: deps-check ## Each fuzz target for FUZZ_SECONDS (60)
+fuzz: ## Each fuzz target for FUZZ_SECONDS (60)
+	@tools/dev/deps build fuzz
 	@$(call build,fuzz,-DNVLF_FUZZ_SECONDS=$(FUZZ_SECONDS))
 	@$(call ctest,fuzz)
 
-fmt: deps-check ## Format the C and C++ sources
+fmt: ## Format the C and C++ sources
+	@tools/dev/deps check
 	@tools/dev/format --fix
 
 install: deps ## Install to DESTDIR/PREFIX (/usr/local)
-	@$(call build,release,-DCMAKE_INSTALL_PREFIX=$(PREFIX))
+	@$(call build,release,-DCMAKE_INSTALL_PREFIX=$(PREFIX)) --target programs
 	@DESTDIR=$(DESTDIR) cmake --install build/release
 
 clean: ## Remove everything that was built
