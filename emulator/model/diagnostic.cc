@@ -10,11 +10,11 @@ namespace nvlf::model {
 
 namespace {
 
-constexpr std::size_t kLongestComparedName = 64;
+constexpr std::size_t longest_compared_name = 64;
 
 // Edits (insert, delete, replace, swap of neighbours) between two short names. Two rows back are kept for the swap.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-    using Row = std::array<std::size_t, kLongestComparedName + 1>;
+    using Row = std::array<std::size_t, longest_compared_name + 1>;
     Row before_last{};
     Row last{};
     Row current{};
@@ -54,7 +54,7 @@ std::vector<Diagnostic> Diagnostics::take() && {
     if (more_ && !found_.empty()) {
         const Diagnostic& last = found_.back();
         found_.push_back({file_, last.line, last.column,
-                          "more than " + std::to_string(kMaxDiagnostics) + " mistakes, the others are not shown",
+                          "more than " + std::to_string(max_diagnostics) + " mistakes, the others are not shown",
                           "mend these first"});
     }
     return std::move(found_);
@@ -62,10 +62,10 @@ std::vector<Diagnostic> Diagnostics::take() && {
 
 std::string_view closest_name(std::string_view name, std::span<const std::string_view> candidates) {
     std::string_view best;
-    if (name.size() > kLongestComparedName) return best;
-    std::size_t best_distance = kLongestComparedName;
+    if (name.size() > longest_compared_name) return best;
+    std::size_t best_distance = longest_compared_name;
     for (const std::string_view candidate : candidates) {
-        if (candidate.size() > kLongestComparedName) continue;
+        if (candidate.size() > longest_compared_name) continue;
         const std::size_t distance = edit_distance(name, candidate);
         // A third of the letters: "rat" may mean "rate", but "mode" must not be offered for "node count".
         if (distance * 3 <= std::max(name.size(), candidate.size()) && distance < best_distance) {
@@ -88,13 +88,13 @@ std::string list_names(std::span<const std::string_view> names) {
 }
 
 std::string quoted(std::string_view text) {
-    constexpr std::size_t kShown = 64;
+    constexpr std::size_t shown_bytes = 64;
     std::string shown;
-    for (const char c : text.substr(0, kShown)) {
+    for (const char c : text.substr(0, shown_bytes)) {
         const auto byte = static_cast<unsigned char>(c);
         shown += byte < 0x20 || byte == 0x7F ? '?' : c;
     }
-    if (text.size() > kShown) shown += "...";
+    if (text.size() > shown_bytes) shown += "...";
     return '"' + shown + '"';
 }
 

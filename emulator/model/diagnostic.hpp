@@ -3,7 +3,7 @@
 // What is wrong with a text that a user wrote, and what would be right.
 //
 // A topology file is written by hand, so one run must find every mistake, each where it stands. Diagnostics collects
-// them in whatever order the checks run, keeps at most kMaxDiagnostics, and hands them out sorted by position. Nothing
+// them in whatever order the checks run, keeps at most max_diagnostics, and hands them out sorted by position. Nothing
 // here prints: the caller owns the terminal.
 
 #pragma once
@@ -36,7 +36,7 @@ struct Diagnostic {
 };
 
 /// Past this many mistakes the rest says little: the last entry then tells that there are more.
-inline constexpr std::size_t kMaxDiagnostics = 100;
+inline constexpr std::size_t max_diagnostics = 100;
 
 class Diagnostics {
 public:
@@ -46,7 +46,7 @@ public:
 
     [[nodiscard]] bool empty() const noexcept { return found_.empty(); }
     /// True once another mistake would no longer be kept; expensive checks stop here.
-    [[nodiscard]] bool full() const noexcept { return found_.size() >= kMaxDiagnostics; }
+    [[nodiscard]] bool full() const noexcept { return found_.size() >= max_diagnostics; }
     [[nodiscard]] std::size_t size() const noexcept { return found_.size(); }
 
     /// Sorted by position; mistakes at one position stay in the order in which they were found.

@@ -21,12 +21,12 @@
 namespace nvlf::model {
 
 /// The type of a group or rule whose file entry was wrong and has been reported already.
-inline constexpr std::uint32_t kUnknownType = UINT32_MAX;
+inline constexpr std::uint32_t unknown_type = UINT32_MAX;
 
 struct Group {
     bool of_switches = false;
     std::string prefix;
-    std::uint32_t type = kUnknownType;
+    std::uint32_t type = unknown_type;
     std::uint32_t first = 0; ///< Number in the name of the first member.
     std::uint32_t count = 0;
     std::uint32_t first_node = 0;  ///< Devices.
@@ -71,7 +71,8 @@ struct Plan {
     std::vector<Position> switch_type_at;
     std::vector<Group> groups;
     std::vector<Rule> rules;
-    /// Prefixes of groups that could not be read: rules that name them are not reported again.
+    /// Prefixes of groups that could not be read (empty: nor could the prefix): rules that name them are not reported
+    /// again.
     std::unordered_set<std::string> broken_prefixes;
 };
 

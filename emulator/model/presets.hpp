@@ -12,7 +12,7 @@
 namespace nvlf::model {
 
 /// What a fabric gets when nobody asked for anything else.
-inline constexpr std::string_view kDefaultPreset = "fusion-mixed-8";
+inline constexpr std::string_view default_preset = "fusion-mixed-8";
 
 /// In alphabetical order.
 [[nodiscard]] std::span<const std::string_view> preset_names() noexcept;

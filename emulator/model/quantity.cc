@@ -17,30 +17,27 @@ struct Unit {
     std::uint64_t factor;
 };
 
-constexpr std::uint64_t kKilo = 1000;
-constexpr std::uint64_t kKibi = 1024;
+constexpr std::uint64_t kilo = 1000;
+constexpr std::uint64_t kibi = 1024;
 
-constexpr std::array<Unit, 4> kTimes{{{"ps", 1}, {"ns", kKilo}, {"us", kKilo* kKilo}, {"ms", kKilo* kKilo* kKilo}}};
-constexpr std::array<Unit, 9> kSizes{{{"B", 1},
-                                      {"kB", kKilo},
-                                      {"MB", kKilo* kKilo},
-                                      {"GB", kKilo* kKilo* kKilo},
-                                      {"TB", kKilo* kKilo* kKilo* kKilo},
-                                      {"KiB", kKibi},
-                                      {"MiB", kKibi* kKibi},
-                                      {"GiB", kKibi* kKibi* kKibi},
-                                      {"TiB", kKibi* kKibi* kKibi* kKibi}}};
-constexpr std::array<Unit, 5> kRates{{{"B/s", 1},
-                                      {"kB/s", kKilo},
-                                      {"MB/s", kKilo* kKilo},
-                                      {"GB/s", kKilo* kKilo* kKilo},
-                                      {"TB/s", kKilo* kKilo* kKilo* kKilo}}};
+constexpr std::array<Unit, 4> time_units{{{"ps", 1}, {"ns", kilo}, {"us", kilo* kilo}, {"ms", kilo* kilo* kilo}}};
+constexpr std::array<Unit, 9> size_units{{{"B", 1},
+                                          {"kB", kilo},
+                                          {"MB", kilo* kilo},
+                                          {"GB", kilo* kilo* kilo},
+                                          {"TB", kilo* kilo* kilo* kilo},
+                                          {"KiB", kibi},
+                                          {"MiB", kibi* kibi},
+                                          {"GiB", kibi* kibi* kibi},
+                                          {"TiB", kibi* kibi* kibi* kibi}}};
+constexpr std::array<Unit, 5> rate_units{
+    {{"B/s", 1}, {"kB/s", kilo}, {"MB/s", kilo* kilo}, {"GB/s", kilo* kilo* kilo}, {"TB/s", kilo* kilo* kilo* kilo}}};
 
 std::span<const Unit> units_of(Dimension dimension) {
     switch (dimension) {
-    case Dimension::time: return kTimes;
-    case Dimension::size: return kSizes;
-    case Dimension::rate: return kRates;
+    case Dimension::time: return time_units;
+    case Dimension::size: return size_units;
+    case Dimension::rate: return rate_units;
     }
     return {};
 }
@@ -64,7 +61,7 @@ struct Decimal {
 };
 
 std::optional<Decimal> read_decimal(std::string_view text) {
-    constexpr int kMaxDigits = 15; // 10^15 times a factor of up to 10^12 is checked for overflow below.
+    constexpr int max_digits = 15; // 10^15 times a factor of up to 10^12 is checked for overflow below.
     Decimal number;
     int count = 0;
     bool behind_point = false;
@@ -72,7 +69,7 @@ std::optional<Decimal> read_decimal(std::string_view text) {
         if (c == '.' && !behind_point && count > 0) {
             behind_point = true;
         } else if (is_digit(c)) {
-            if (++count > kMaxDigits) return std::nullopt;
+            if (++count > max_digits) return std::nullopt;
             number.digits = number.digits * 10 + static_cast<std::uint64_t>(c - '0');
             if (behind_point) number.scale *= 10;
         } else {
@@ -121,15 +118,15 @@ std::string format_quantity(std::uint64_t value, Dimension dimension) {
     const Unit* best = &units.front();
     for (const Unit& unit : units) {
         const bool whole = value % unit.factor == 0;
-        const bool short_fraction = unit.factor >= kKilo && unit.factor % kKilo == 0 && value >= unit.factor &&
-                                    value % (unit.factor / kKilo) == 0;
+        const bool short_fraction =
+            unit.factor >= kilo && unit.factor % kilo == 0 && value >= unit.factor && value % (unit.factor / kilo) == 0;
         const bool fits = value >= unit.factor && (whole || short_fraction);
         if (fits && unit.factor > best->factor) best = &unit;
     }
     std::string text = std::to_string(value / best->factor);
     const std::uint64_t rest = value % best->factor;
     if (rest != 0) {
-        std::string fraction = std::to_string(rest / (best->factor / kKilo) + kKilo).substr(1);
+        std::string fraction = std::to_string(rest / (best->factor / kilo) + kilo).substr(1);
         while (fraction.back() == '0') fraction.pop_back();
         text += '.' + fraction;
     }

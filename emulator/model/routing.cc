@@ -10,12 +10,12 @@ namespace nvlf::model {
 namespace {
 
 using Distance = std::uint16_t; // A path visits each vertex once, and there are at most 5120.
-constexpr Distance kFar = std::numeric_limits<Distance>::max();
-static_assert(kMaxDevices + kMaxSwitches < kFar);
+constexpr Distance too_far = std::numeric_limits<Distance>::max();
+static_assert(max_devices + max_switches < too_far);
 
-// Distances from `from`, complete up to the level of `to`; farther vertices stay kFar.
+// Distances from `from`, complete up to the level of `to`; farther vertices stay too_far.
 std::vector<Distance> distances_until(const Topology& topology, const Graph& graph, Vertex from, Vertex to) {
-    std::vector<Distance> distance(topology.vertex_count(), kFar);
+    std::vector<Distance> distance(topology.vertex_count(), too_far);
     distance[from] = 0;
     std::vector<Vertex> queue{from};
     for (std::size_t i = 0; i < queue.size(); ++i) {
@@ -23,7 +23,7 @@ std::vector<Distance> distances_until(const Topology& topology, const Graph& gra
         if (distance[v] >= distance[to]) break; // Nothing behind the level of `to` can lie on a shortest path.
         if (v != from && !topology.forwards(v)) continue;
         for (const Graph::Edge& edge : graph.leaving(v)) {
-            if (distance[edge.to] != kFar) continue;
+            if (distance[edge.to] != too_far) continue;
             distance[edge.to] = static_cast<Distance>(distance[v] + 1);
             queue.push_back(edge.to);
         }
@@ -50,7 +50,7 @@ public:
 
     // The hops of another path, or none.
     std::vector<DirectedLink> next() {
-        if (distance_[to_] == kFar) return {};
+        if (distance_[to_] == too_far) return {};
         std::vector<DirectedLink> backward;
         Vertex v = to_;
         while (v != from_) {
@@ -82,7 +82,7 @@ private:
         const auto edges = graph_.leaving(v);
         for (std::uint32_t& i = next_edge_[v]; i < edges.size(); ++i) {
             const Graph::Edge& edge = edges[i];
-            const bool nearer = distance_[edge.to] != kFar && distance_[edge.to] + 1 == distance_[v];
+            const bool nearer = distance_[edge.to] != too_far && distance_[edge.to] + 1 == distance_[v];
             const bool passable = edge.to == from_ || topology_.forwards(edge.to);
             if (nearer && passable && left_[edge.link ^ 1U] > 0) return &edge;
         }

@@ -7,9 +7,9 @@
 // kilobytes, and every report can say on how many assumptions it rests.
 //
 // Invariants of a Topology that load_topology() returned, on which everybody may rely:
-//  - every index in it is in range, every name is unique among devices and switches and at most kMaxNameBytes long;
+//  - every index in it is in range, every name is unique among devices and switches and at most max_name_bytes long;
 //  - no port serves two links, and only as many ports are unwired as the file said could be;
-//  - every device reaches every other over at most kMaxHops links;
+//  - every device reaches every other over at most max_hops links;
 //  - the counts are within the limits below.
 // A Topology is a value: copy it, move it, compare the parts. It never changes once loaded; states of links belong to
 // whoever runs the fabric.
@@ -28,18 +28,18 @@ namespace nvlf::model {
 
 // Limits, each checked by the loader where the thing grows. Those that the control contract also knows are not above
 // its figures; docs/TOPOLOGY.md lists them for users.
-inline constexpr std::uint32_t kMaxDevices = 4096;
-inline constexpr std::uint32_t kMaxSwitches = 1024;
-inline constexpr std::uint32_t kMaxLinks = 65536; ///< Two-way links; twice as many directed ones.
-inline constexpr std::uint32_t kMaxNodes = 4096;
-inline constexpr std::uint32_t kMaxPorts = 2048; ///< Of one device or switch.
-inline constexpr std::uint32_t kMaxHops = 16;    ///< Directed links on a shortest path.
-inline constexpr std::uint32_t kMaxTypes = 64;   ///< Of each: device, switch, link.
-inline constexpr std::uint32_t kMaxGroups = 256; ///< [[devices]] and [[switches]] together.
-inline constexpr std::uint32_t kMaxRules = 1024; ///< [[wire]]
-inline constexpr std::size_t kMaxNameBytes = 31;
-inline constexpr std::size_t kMaxModelBytes = 47;
-inline constexpr std::size_t kMaxTextBytes = 512; ///< Descriptions and references.
+inline constexpr std::uint32_t max_devices = 4096;
+inline constexpr std::uint32_t max_switches = 1024;
+inline constexpr std::uint32_t max_links = 65536; ///< Two-way links; twice as many directed ones.
+inline constexpr std::uint32_t max_nodes = 4096;
+inline constexpr std::uint32_t max_ports = 2048; ///< Of one device or switch.
+inline constexpr std::uint32_t max_hops = 16;    ///< Directed links on a shortest path.
+inline constexpr std::uint32_t max_types = 64;   ///< Of each: device, switch, link.
+inline constexpr std::uint32_t max_groups = 256; ///< [[devices]] and [[switches]] together.
+inline constexpr std::uint32_t max_rules = 1024; ///< [[wire]]
+inline constexpr std::size_t max_name_bytes = 31;
+inline constexpr std::size_t max_model_bytes = 47;
+inline constexpr std::size_t max_text_bytes = 512; ///< Descriptions and references.
 
 /// How well a figure is known.
 enum class Standing : std::uint8_t {

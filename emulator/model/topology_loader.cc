@@ -32,19 +32,19 @@ struct Bounds {
 };
 
 // Wide enough for anything that anybody has announced, narrow enough to catch a unit that is off by a thousand twice.
-constexpr Bounds<std::uint64_t> kRateBounds{1'000'000, 1'000'000'000'000'000}; // 1 MB/s to 1000 TB/s
-constexpr Bounds<std::uint64_t> kLatencyBounds{0, 1'000'000'000};              // 0 to 1 ms
-constexpr Bounds<std::uint64_t> kMemoryBounds{2ULL << 20, 64ULL << 40};        // a fabric page to 64 TiB
-constexpr Bounds<std::uint64_t> kPayloadBounds{1, 1U << 20};
-constexpr Bounds<std::uint64_t> kFlitBounds{1, 4096};
-constexpr std::uint32_t kMaxFlits = 64;
-constexpr std::uint32_t kMaxEngines = 4096;
-constexpr std::uint32_t kMaxMemberNumber = 999'999;
-constexpr std::size_t kMaxPrefixBytes = 16; // With six digits well below kMaxNameBytes.
-constexpr std::size_t kMaxListEntries = kMaxDevices;
-static_assert(kMaxPrefixBytes + 6 <= kMaxNameBytes);
+constexpr Bounds<std::uint64_t> rate_bounds{1'000'000, 1'000'000'000'000'000}; // 1 MB/s to 1000 TB/s
+constexpr Bounds<std::uint64_t> latency_bounds{0, 1'000'000'000};              // 0 to 1 ms
+constexpr Bounds<std::uint64_t> memory_bounds{2ULL << 20, 64ULL << 40};        // a fabric page to 64 TiB
+constexpr Bounds<std::uint64_t> payload_bounds{1, 1U << 20};
+constexpr Bounds<std::uint64_t> flit_bounds{1, 4096};
+constexpr std::uint32_t max_flits = 64;
+constexpr std::uint32_t max_engines = 4096;
+constexpr std::uint32_t max_member_number = 999'999;
+constexpr std::size_t max_prefix_bytes = 16; // With six digits well below max_name_bytes.
+constexpr std::size_t max_list_entries = max_devices;
+static_assert(max_prefix_bytes + 6 <= max_name_bytes);
 
-constexpr std::int64_t kSchema = 1;
+constexpr std::int64_t schema_version = 1;
 
 Position at(const toml::source_region& region) { return {region.begin.line, region.begin.column}; }
 
@@ -66,22 +66,21 @@ struct Choice {
     E value;
 };
 
-constexpr std::array<Choice<Standing>, 4> kStandings{{{"published", Standing::published},
-                                                      {"measured", Standing::measured},
-                                                      {"derived", Standing::derived},
-                                                      {"assumed", Standing::assumed}}};
-constexpr std::array<Choice<DeviceKind>, 2> kKinds{
-    {{"nvidia", DeviceKind::nvidia}, {"trainium", DeviceKind::trainium}}};
-constexpr std::array<Choice<Protocol>, 5> kProtocols{{{"nvlink", Protocol::nvlink},
-                                                      {"neuronlink", Protocol::neuronlink},
-                                                      {"pcie", Protocol::pcie},
-                                                      {"c2c", Protocol::c2c},
-                                                      {"efa", Protocol::efa}}};
-constexpr std::array<Choice<Wiring>, 5> kWirings{{{"each_to_each", Wiring::each_to_each},
-                                                  {"blocks", Wiring::blocks},
-                                                  {"pairs", Wiring::pairs},
-                                                  {"ring", Wiring::ring},
-                                                  {"torus", Wiring::torus}}};
+constexpr std::array<Choice<Standing>, 4> standings{{{"published", Standing::published},
+                                                     {"measured", Standing::measured},
+                                                     {"derived", Standing::derived},
+                                                     {"assumed", Standing::assumed}}};
+constexpr std::array<Choice<DeviceKind>, 2> kinds{{{"nvidia", DeviceKind::nvidia}, {"trainium", DeviceKind::trainium}}};
+constexpr std::array<Choice<Protocol>, 5> protocols{{{"nvlink", Protocol::nvlink},
+                                                     {"neuronlink", Protocol::neuronlink},
+                                                     {"pcie", Protocol::pcie},
+                                                     {"c2c", Protocol::c2c},
+                                                     {"efa", Protocol::efa}}};
+constexpr std::array<Choice<Wiring>, 5> wirings{{{"each_to_each", Wiring::each_to_each},
+                                                 {"blocks", Wiring::blocks},
+                                                 {"pairs", Wiring::pairs},
+                                                 {"ring", Wiring::ring},
+                                                 {"torus", Wiring::torus}}};
 
 enum class Need : bool { optional, required };
 
@@ -151,7 +150,8 @@ public:
         const std::int64_t value = node.as_integer()->get();
         if (value < bounds.least || value > bounds.most) {
             wrong(at(node.source()), std::string{key} + " is " + std::to_string(value),
-                  "it must be " + std::to_string(bounds.least) + " to " + std::to_string(bounds.most));
+                  "it must be " + std::to_string(bounds.least) +
+                      (bounds.least == bounds.most ? "" : " to " + std::to_string(bounds.most)));
             return std::nullopt;
         }
         return static_cast<std::uint32_t>(value);
@@ -174,9 +174,9 @@ public:
     }
 
     bool length_fits(const toml::array& list, std::string_view key) {
-        if (!list.empty() && list.size() <= kMaxListEntries) return true;
+        if (!list.empty() && list.size() <= max_list_entries) return true;
         wrong(at(list.source()), std::string{key} + " lists " + std::to_string(list.size()) + " entries",
-              "it must list 1 to " + std::to_string(kMaxListEntries));
+              "it must list 1 to " + std::to_string(max_list_entries));
         return false;
     }
 
@@ -186,11 +186,17 @@ public:
         return node->as_boolean()->get();
     }
 
+    static std::string joined(std::span<const std::string_view> names) {
+        std::string text;
+        for (const std::string_view name : names) text += (text.empty() ? "" : "|") + std::string{name};
+        return text;
+    }
+
     template <class E, std::size_t N>
     std::optional<E> choice(std::string_view key, const std::array<Choice<E>, N>& choices) {
         std::array<std::string_view, N> names;
         std::transform(choices.begin(), choices.end(), names.begin(), [](const Choice<E>& c) { return c.name; });
-        const toml::node* node = get(key, Need::required, '"' + std::string{names.front()} + '"');
+        const toml::node* node = get(key, Need::required, '"' + joined(names) + '"');
         if (!node || !expect(*node, node->is_string(), key, "a string")) return std::nullopt;
         const std::string& value = node->as_string()->get();
         for (const Choice<E>& c : choices)
@@ -215,8 +221,8 @@ public:
         Table inner{*node->as_table(), std::string{key}, at(node->source()), diagnostics_};
         std::optional<T> result;
         if (const toml::node* value = inner.get("value", Need::required, example)) result = read(inner, *value);
-        if (const auto standing = inner.choice("source", kStandings)) out.standing = *standing;
-        if (auto reference = inner.text("ref", Need::required, kMaxTextBytes, R"("who says so, or the formula")"))
+        if (const auto standing = inner.choice("source", standings)) out.standing = *standing;
+        if (auto reference = inner.text("ref", Need::required, max_text_bytes, R"("who says so, or the formula")"))
             out.reference = std::move(*reference);
         inner.finish();
         if (result) out.value = *result;
@@ -228,14 +234,13 @@ public:
         const std::string example = '"' + format_quantity(example_of(dimension), dimension) + '"';
         figure(key, need, example, out, [&](Table& inner, const toml::node& node) -> std::optional<std::uint64_t> {
             if (!node.is_string()) {
-                inner.wrong(at(node.source()),
-                            "the value of " + std::string{key} + " is " + std::string{type_name(node)},
+                inner.wrong(at(node.source()), std::string{key} + " is " + std::string{type_name(node)},
                             "write a number with its unit such as " + example);
                 return std::nullopt;
             }
             Quantity read = parse_quantity(node.as_string()->get(), dimension);
             if (!read.problem.empty()) {
-                inner.wrong(at(node.source()), "the value of " + std::string{key} + ", " + read.problem, read.fix);
+                inner.wrong(at(node.source()), std::string{key} + ' ' + read.problem, read.fix);
                 return std::nullopt;
             }
             if (read.value < bounds.least || read.value > bounds.most) {
@@ -294,7 +299,7 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 // Letters, digits, '-' and '_', beginning with a letter and not ending in a digit: "gpu1" and "2" would make "gpu12",
 // which is also "gpu" and "12".
 bool is_prefix(std::string_view text) {
-    return !text.empty() && text.size() <= kMaxPrefixBytes && is_letter(text.front()) && !is_digit(text.back()) &&
+    return !text.empty() && text.size() <= max_prefix_bytes && is_letter(text.front()) && !is_digit(text.back()) &&
            std::all_of(text.begin(), text.end(), [](char c) { return is_letter(c) || is_digit(c) || c == '-'; });
 }
 
@@ -332,18 +337,18 @@ std::optional<Selector> parse_selector(std::string_view text) {
         selector.all = true;
         return text.empty() ? std::optional{selector} : std::nullopt;
     }
-    const auto first = take_number(text, kMaxMemberNumber);
+    const auto first = take_number(text, max_member_number);
     if (!first) return std::nullopt;
     selector.first = selector.last = *first;
     if (range) {
         if (take(text, "-")) {
-            const auto last = take_number(text, kMaxMemberNumber);
+            const auto last = take_number(text, max_member_number);
             if (!last || *last < *first) return std::nullopt;
             selector.last = *last;
         }
         if (!take(text, "]")) return std::nullopt;
     } else if (take(text, ":")) {
-        selector.port = take_number(text, kMaxPorts);
+        selector.port = take_number(text, max_ports);
         if (!selector.port) return std::nullopt;
     }
     return text.empty() ? std::optional{selector} : std::nullopt;
@@ -361,21 +366,22 @@ public:
         read_types(top, "device", plan_.topology.device_types, &Reader::read_device_type);
         read_types(top, "switch", plan_.topology.switch_types, &Reader::read_switch_type);
         read_types(top, "link", plan_.topology.link_types, &Reader::read_link_type);
-        read_list(top, "devices", kMaxGroups, &Reader::read_device_group);
-        read_list(top, "switches", kMaxGroups, &Reader::read_switch_group);
-        read_list(top, "wire", kMaxRules, &Reader::read_rule);
+        read_list(top, "devices", max_groups, &Reader::read_device_group);
+        read_list(top, "switches", max_groups, &Reader::read_switch_group);
+        read_list(top, "wire", max_rules, &Reader::read_rule);
         top.finish();
         return std::move(plan_);
     }
 
 private:
     void read_heading(Table& top) {
-        top.integer("schema", Need::required, {kSchema, kSchema});
+        top.integer("schema", Need::required, {schema_version, schema_version});
         Topology& topology = plan_.topology;
-        if (auto name = top.text("name", Need::required, kMaxNameBytes, R"("my-fabric")"))
+        if (auto name = top.text("name", Need::required, max_name_bytes, R"("my-fabric")"))
             topology.name = std::move(*name);
-        if (auto text = top.text("description", Need::optional, kMaxTextBytes)) topology.description = std::move(*text);
-        topology.node_count = top.integer("nodes", Need::required, {1, kMaxNodes}).value_or(0);
+        if (auto text = top.text("description", Need::optional, max_text_bytes))
+            topology.description = std::move(*text);
+        topology.node_count = top.integer("nodes", Need::required, {1, max_nodes}).value_or(0);
     }
 
     // [device.KEY] and its like: one table, a sub-table a type.
@@ -385,14 +391,14 @@ private:
         if (!node || !top.expect(*node, node->is_table(), noun, "a table of tables, [" + std::string{noun} + ".NAME]"))
             return;
         const toml::table& table = *node->as_table();
-        if (table.size() > kMaxTypes) {
+        if (table.size() > max_types) {
             diagnostics_.add(at(table.source()), std::to_string(table.size()) + " types of " + std::string{noun},
-                             "at most " + std::to_string(kMaxTypes) + " are supported");
+                             "at most " + std::to_string(max_types) + " are supported");
             return;
         }
         for (const auto& [key, value] : table) {
             const std::string title =
-                '[' + std::string{noun} + '.' + std::string{key.str().substr(0, kMaxNameBytes)} + ']';
+                '[' + std::string{noun} + '.' + std::string{key.str().substr(0, max_name_bytes)} + ']';
             const Position where = at(key.source());
             Type& type = types.emplace_back();
             type.key = key.str();
@@ -412,47 +418,47 @@ private:
     std::vector<Position>& positions_of(const std::vector<LinkType>&) { return link_type_at_; }
 
     void read_device_type(Table& t, DeviceType& type) {
-        const auto kind = t.choice("kind", kKinds);
+        const auto kind = t.choice("kind", kinds);
         type.kind = kind.value_or(DeviceKind::nvidia);
-        if (auto model = t.text("model", Need::required, kMaxModelBytes, R"("NVIDIA H100")"))
+        if (auto model = t.text("model", Need::required, max_model_bytes, R"("NVIDIA H100")"))
             type.model = std::move(*model);
-        t.count("ports", Need::required, {1, kMaxPorts}, type.ports);
-        t.quantity("hbm", Need::required, Dimension::size, kMemoryBounds, type.hbm);
-        t.quantity("hbm_rate", Need::required, Dimension::rate, kRateBounds, type.hbm_rate);
-        t.quantity("port_latency", Need::required, Dimension::time, kLatencyBounds, type.port_latency);
+        t.count("ports", Need::required, {1, max_ports}, type.ports);
+        t.quantity("hbm", Need::required, Dimension::size, memory_bounds, type.hbm);
+        t.quantity("hbm_rate", Need::required, Dimension::rate, rate_bounds, type.hbm_rate);
+        t.quantity("port_latency", Need::required, Dimension::time, latency_bounds, type.port_latency);
         // Trainium reaches remote memory by DMA; whoever gives an engine count says the rest as well.
         const bool engines = kind == DeviceKind::trainium || t.get("dma_engines", Need::optional) != nullptr;
         const Need need = engines ? Need::required : Need::optional;
-        t.count("dma_engines", need, {1, kMaxEngines}, type.dma.count);
-        t.quantity("dma_startup", need, Dimension::time, kLatencyBounds, type.dma.startup);
-        t.quantity("dma_rate", need, Dimension::rate, kRateBounds, type.dma.rate);
+        t.count("dma_engines", need, {1, max_engines}, type.dma.count);
+        t.quantity("dma_startup", need, Dimension::time, latency_bounds, type.dma.startup);
+        t.quantity("dma_rate", need, Dimension::rate, rate_bounds, type.dma.rate);
         type.forwards = t.boolean("forwards").value_or(false);
         type.spare_ports = spare_ports(t, type.ports.value);
     }
 
     void read_switch_type(Table& t, SwitchType& type) {
-        if (auto model = t.text("model", Need::required, kMaxModelBytes, R"("NVSwitch 4")"))
+        if (auto model = t.text("model", Need::required, max_model_bytes, R"("NVSwitch 4")"))
             type.model = std::move(*model);
-        t.count("ports", Need::required, {1, kMaxPorts}, type.ports);
-        t.quantity("latency", Need::required, Dimension::time, kLatencyBounds, type.latency);
+        t.count("ports", Need::required, {1, max_ports}, type.ports);
+        t.quantity("latency", Need::required, Dimension::time, latency_bounds, type.latency);
         type.spare_ports = spare_ports(t, type.ports.value);
     }
 
     static std::uint32_t spare_ports(Table& t, std::uint32_t ports) {
-        return t.integer("spare_ports", Need::optional, {0, ports == 0 ? kMaxPorts : ports}).value_or(0);
+        return t.integer("spare_ports", Need::optional, {0, ports == 0 ? max_ports : ports}).value_or(0);
     }
 
     void read_link_type(Table& t, LinkType& type) {
-        type.protocol = t.choice("protocol", kProtocols).value_or(Protocol::nvlink);
+        type.protocol = t.choice("protocol", protocols).value_or(Protocol::nvlink);
         type.generation = t.integer("generation", Need::required, {1, 99}).value_or(1);
-        t.quantity("rate", Need::required, Dimension::rate, kRateBounds, type.rate);
-        t.quantity("raw_rate", Need::required, Dimension::rate, kRateBounds, type.raw_rate);
-        t.quantity("latency", Need::required, Dimension::time, kLatencyBounds, type.latency);
-        t.quantity("max_payload", Need::required, Dimension::size, kPayloadBounds, type.max_payload);
-        t.quantity("flit", Need::required, Dimension::size, kFlitBounds, type.flit);
-        t.count("header_flits", Need::required, {0, kMaxFlits}, type.header_flits);
-        t.count("address_flits", Need::required, {0, kMaxFlits}, type.address_flits);
-        t.count("byte_enable_flits", Need::required, {0, kMaxFlits}, type.byte_enable_flits);
+        t.quantity("rate", Need::required, Dimension::rate, rate_bounds, type.rate);
+        t.quantity("raw_rate", Need::required, Dimension::rate, rate_bounds, type.raw_rate);
+        t.quantity("latency", Need::required, Dimension::time, latency_bounds, type.latency);
+        t.quantity("max_payload", Need::required, Dimension::size, payload_bounds, type.max_payload);
+        t.quantity("flit", Need::required, Dimension::size, flit_bounds, type.flit);
+        t.count("header_flits", Need::required, {0, max_flits}, type.header_flits);
+        t.count("address_flits", Need::required, {0, max_flits}, type.address_flits);
+        t.count("byte_enable_flits", Need::required, {0, max_flits}, type.byte_enable_flits);
         if (type.rate.value > 0 && type.raw_rate.value > 0 && type.raw_rate.value < type.rate.value) {
             diagnostics_.add(t.position(),
                              "the raw_rate of " + t.title() + " (" +
@@ -471,6 +477,7 @@ private:
         const bool of_tables =
             list && std::all_of(list->begin(), list->end(), [](const toml::node& n) { return n.is_table(); });
         if (!of_tables) {
+            plan_.broken_prefixes.emplace(); // Whatever it was to define is not to be missed again.
             diagnostics_.add(at(node->source()), std::string{key} + " is not a list of tables",
                              "begin each with " + title);
             return;
@@ -490,9 +497,9 @@ private:
     void read_device_group(Table& t) {
         Group group;
         group.at = t.position();
-        read_members(t, group, plan_.topology.device_types, "device", kMaxDevices);
-        group.first_node = t.integer("first_node", Need::optional, {0, kMaxNodes - 1}).value_or(0);
-        group.per_node = t.integer("per_node", Need::optional, {1, kMaxDevices}).value_or(std::max(group.count, 1U));
+        read_members(t, group, plan_.topology.device_types, "device", max_devices);
+        group.first_node = t.integer("first_node", Need::optional, {0, max_nodes - 1}).value_or(0);
+        group.per_node = t.integer("per_node", Need::optional, {1, max_devices}).value_or(std::max(group.count, 1U));
         keep(group);
     }
 
@@ -500,16 +507,16 @@ private:
         Group group;
         group.of_switches = true;
         group.at = t.position();
-        read_members(t, group, plan_.topology.switch_types, "switch", kMaxSwitches);
-        group.first_plane = t.integer("first_plane", Need::optional, {0, kMaxSwitches - 1}).value_or(0);
-        group.planes = t.integer("planes", Need::optional, {1, kMaxSwitches}).value_or(std::max(group.count, 1U));
+        read_members(t, group, plan_.topology.switch_types, "switch", max_switches);
+        group.first_plane = t.integer("first_plane", Need::optional, {0, max_switches - 1}).value_or(0);
+        group.planes = t.integer("planes", Need::optional, {1, max_switches}).value_or(std::max(group.count, 1U));
         keep(group);
     }
 
     template <class Type>
     void read_members(Table& t, Group& group, const std::vector<Type>& types, std::string_view noun,
                       std::uint32_t most) {
-        if (auto prefix = t.text("prefix", Need::required, kMaxPrefixBytes, R"("gpu")")) {
+        if (auto prefix = t.text("prefix", Need::required, max_prefix_bytes, R"("gpu")")) {
             if (is_prefix(*prefix)) {
                 group.prefix = std::move(*prefix);
             } else {
@@ -519,7 +526,7 @@ private:
             }
         }
         group.type = type_reference(t, "type", types, noun);
-        group.first = t.integer("first", Need::optional, {0, kMaxMemberNumber - kMaxDevices}).value_or(0);
+        group.first = t.integer("first", Need::optional, {0, max_member_number - max_devices}).value_or(0);
         group.count = t.integer("count", Need::required, {1, most}).value_or(0);
     }
 
@@ -535,7 +542,7 @@ private:
     std::uint32_t type_reference(Table& t, std::string_view key, const std::vector<Type>& types,
                                  std::string_view noun) {
         const toml::node* node = t.get(key, Need::required, "\"NAME\" of a [" + std::string{noun} + ".NAME]");
-        if (!node || !t.expect(*node, node->is_string(), key, "a string")) return kUnknownType;
+        if (!node || !t.expect(*node, node->is_string(), key, "a string")) return unknown_type;
         return find_type(t, *node, types, noun);
     }
 
@@ -552,13 +559,13 @@ private:
         diagnostics_.add(at(node.source()), "unknown " + std::string{noun} + " type " + quoted(name),
                          near.empty() ? "define [" + std::string{noun} + ".NAME] or name one that is defined"
                                       : "did you mean " + quoted(near));
-        return kUnknownType;
+        return unknown_type;
     }
 
     void read_rule(Table& t) {
         Rule rule;
         rule.at = t.position();
-        const auto wiring = t.choice("rule", kWirings);
+        const auto wiring = t.choice("rule", wirings);
         rule.wiring = wiring.value_or(Wiring::pairs);
         const bool torus = rule.wiring == Wiring::torus;
         const bool two_sided = !torus && rule.wiring != Wiring::ring;
@@ -567,8 +574,8 @@ private:
         sound = read_selectors(t, "from", rule.from) && sound;
         if (two_sided || !wiring) sound = read_selectors(t, "to", rule.to) && sound;
         rule.links = link_references(t);
-        if (torus || !wiring) rule.dims = t.integers("dims", torus ? Need::required : Need::optional, {1, kMaxDevices});
-        rule.widths = t.integers("width", Need::optional, {1, kMaxPorts});
+        if (torus || !wiring) rule.dims = t.integers("dims", torus ? Need::required : Need::optional, {1, max_devices});
+        rule.widths = t.integers("width", Need::optional, {1, max_ports});
         const bool width_given = t.get("width", Need::optional) != nullptr;
         if (!width_given) rule.widths = {1};
 
@@ -661,9 +668,9 @@ private:
 
 // What the parser itself does not bound. True if the text may be parsed.
 bool size_fits(std::string_view text, Diagnostics& diagnostics) {
-    if (text.size() > kMaxFileBytes) {
+    if (text.size() > max_file_bytes) {
         diagnostics.add({1, 1}, "the file has " + std::to_string(text.size()) + " bytes",
-                        "at most " + std::to_string(kMaxFileBytes) + " are supported");
+                        "at most " + std::to_string(max_file_bytes) + " are supported");
         return false;
     }
     std::uint32_t line = 1;
@@ -671,9 +678,9 @@ bool size_fits(std::string_view text, Diagnostics& diagnostics) {
     for (const char c : text) {
         length = c == '\n' ? 0 : length + 1;
         if (c == '\n') ++line;
-        if (length <= kMaxLineBytes) continue;
+        if (length <= max_line_bytes) continue;
         diagnostics.add({line, static_cast<std::uint32_t>(length)},
-                        "the line is longer than " + std::to_string(kMaxLineBytes) + " bytes", "break it up");
+                        "the line is longer than " + std::to_string(max_line_bytes) + " bytes", "break it up");
         return false;
     }
     return true;

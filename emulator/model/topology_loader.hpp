@@ -15,9 +15,9 @@
 
 namespace nvlf::model {
 
-inline constexpr std::size_t kMaxFileBytes = 256 * 1024;
+inline constexpr std::size_t max_file_bytes = 256 * 1024;
 /// Of a line. Bounds how deep dotted keys nest, which the TOML parser does not.
-inline constexpr std::size_t kMaxLineBytes = 1024;
+inline constexpr std::size_t max_line_bytes = 1024;
 
 using LoadResult = std::variant<Topology, std::vector<Diagnostic>>;
 

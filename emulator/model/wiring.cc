@@ -151,7 +151,7 @@ private:
     }
 
     bool add_devices(const Group& group) {
-        if (!within(topology_.devices.size(), group, kMaxDevices, "devices")) return false;
+        if (!within(topology_.devices.size(), group, max_devices, "devices")) return false;
         const std::uint32_t last_node = group.first_node + (group.count - 1) / group.per_node;
         if (topology_.node_count > 0 && last_node >= topology_.node_count) {
             diagnostics_.add(group.at,
@@ -168,7 +168,7 @@ private:
     }
 
     bool add_switches(const Group& group) {
-        if (!within(topology_.switches.size(), group, kMaxSwitches, "switches")) return false;
+        if (!within(topology_.switches.size(), group, max_switches, "switches")) return false;
         if (!add_names(group, topology_.vertex_count())) return false;
         for (std::uint32_t i = 0; i < group.count; ++i)
             topology_.switches.push_back(
@@ -186,7 +186,7 @@ private:
             if (diagnostics_.full()) return std::nullopt;
             sound = append(selector, members) && sound;
             // Twice the same member is reported below; this only keeps a hostile list from growing.
-            if (members.size() > kMaxDevices + kMaxSwitches) break;
+            if (members.size() > max_devices + max_switches) break;
         }
         if (!sound) return std::nullopt;
         std::vector<Vertex> sorted = members;
@@ -218,6 +218,8 @@ private:
     }
 
     bool report_unknown_prefix(const Selector& selector) {
+        // A group whose prefix could not be read may be the one that is meant.
+        if (plan_.broken_prefixes.contains("")) return false;
         const auto known = names_.prefixes();
         const auto near = closest_name(selector.prefix, known);
         std::string fix = "no group has that prefix";
@@ -241,7 +243,7 @@ private:
         const bool device = topology_.is_device(v);
         const std::uint32_t type =
             device ? topology_.devices[v].type : topology_.switches[topology_.switch_index(v)].type;
-        if (type == kUnknownType) return 0;
+        if (type == unknown_type) return 0;
         return device ? topology_.device_types[type].ports.value : topology_.switch_types[type].ports.value;
     }
 
@@ -283,10 +285,10 @@ private:
         if (!from || !to || rule.links.empty()) return;
         if (!shape_fits(rule, *from, *to)) return;
         const std::uint64_t count = link_count(rule, *from, *to);
-        if (topology_.links.size() + count > kMaxLinks) {
+        if (topology_.links.size() + count > max_links) {
             diagnostics_.add(rule.at,
                              "this rule makes " + std::to_string(topology_.links.size() + count) + " links in all",
-                             "at most " + std::to_string(kMaxLinks) + " are supported");
+                             "at most " + std::to_string(max_links) + " are supported");
             return;
         }
         const std::size_t first_link = topology_.links.size();
@@ -464,7 +466,7 @@ private:
         diagnostics_.add(at, std::move(what), "wire the rest or declare spare_ports = " + std::to_string(entry.most));
     }
 
-    // Every device must reach every other within kMaxHops. 64 searches run at once, one to a bit of a word, so that the
+    // Every device must reach every other within max_hops. 64 searches run at once, one to a bit of a word, so that the
     // largest fabric costs 64 passes and not 4096.
     void check_distances() {
         const Graph graph{topology_};
@@ -478,7 +480,7 @@ private:
         std::vector<std::uint64_t> seen(topology_.vertex_count());
         std::vector<std::uint64_t> front(topology_.vertex_count()); // Reached in the last step.
         for (std::uint32_t i = 0; i < sources; ++i) front[first + i] = seen[first + i] = std::uint64_t{1} << i;
-        for (std::uint32_t hop = 0; hop < kMaxHops; ++hop) front = step(graph, front, seen, hop == 0);
+        for (std::uint32_t hop = 0; hop < max_hops; ++hop) front = step(graph, front, seen, hop == 0);
 
         for (Vertex v = 0; v < topology_.devices.size(); ++v) {
             if (seen[v] == everyone) continue;
@@ -516,7 +518,7 @@ private:
         const std::string pair = topology_.name_of(to) + " from " + topology_.name_of(from);
         if (seen[to]) {
             diagnostics_.add(group_of(to).at,
-                             "the way to " + pair + " is longer than " + std::to_string(kMaxHops) + " links",
+                             "the way to " + pair + " is longer than " + std::to_string(max_hops) + " links",
                              "add switches or links that shorten it");
         } else {
             diagnostics_.add(group_of(to).at, "unreachable device: no way leads to " + pair,
