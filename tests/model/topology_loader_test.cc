@@ -131,6 +131,27 @@ BOOST_AUTO_TEST_CASE(two_groups_may_share_a_prefix) {
     BOOST_TEST(find_device(t, "gpu7") == t.devices.size());
 }
 
+BOOST_AUTO_TEST_CASE(example_in_the_manual_is_valid) {
+    const std::string manual = read_file(std::filesystem::path{source_dir()} / "docs" / "TOPOLOGY.md");
+    const std::size_t begin = manual.find("schema = 1");
+    BOOST_REQUIRE(begin != std::string::npos);
+    const Topology t = loaded(manual.substr(begin, manual.find("```", begin) - begin));
+    BOOST_TEST(t.name == "pair-of-servers");
+    BOOST_TEST(t.devices.size() == 8U);
+}
+
+BOOST_AUTO_TEST_CASE(manual_counts_the_assumptions_of_each_preset) {
+    const std::string manual = read_file(std::filesystem::path{source_dir()} / "docs" / "TOPOLOGY.md");
+    for (const std::string_view name : preset_names()) {
+        const FigureCounts figures = loaded(*preset_text(name)).figures();
+        const std::size_t row = manual.find("| `" + std::string{name} + '`');
+        BOOST_REQUIRE_MESSAGE(row != std::string::npos, name);
+        const std::string line = manual.substr(row, manual.find('\n', row) - row);
+        const std::string expected = std::to_string(figures.assumed) + " of " + std::to_string(figures.total());
+        BOOST_TEST((line.find("| " + expected + " |") != std::string::npos), name << ": " << expected);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(same_text_gives_the_same_fabric) {
     for (const std::string_view name : preset_names()) {
         const auto text = *preset_text(name);
