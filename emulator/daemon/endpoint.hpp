@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// endpoint.hpp - endpoints, and the channels between them.
+//
+// An endpoint id is an index into the table of the state region and is used again, lowest first, so that the part of the
+// table in use stays small; the epoch, which grows with each use of the id, tells the uses apart. A channel belongs to a
+// pair of living endpoints: when one of them ends the channel is forgotten, and the other learns it in this order: first
+// the state word says that the peer is dead, then `notices` of the survivor moves, then it is woken. Whoever wakes sees
+// the truth.
+//
+// The channel's memory is made when the first side connects, which gets it at once. It waits here until the other side
+// takes it. From then on nvlfd has no descriptor of it: only the two ends can map it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <queue>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "daemon/events.hpp"
+#include "daemon/memory.hpp"
+#include "daemon/state_region.hpp"
+#include "nvlf/lane.h"
+
+namespace nvlf::daemon {
+
+struct Endpoint {
+    std::uint32_t id = 0;
+    std::uint32_t epoch = 0;
+    std::uint32_t device = 0;
+    std::uint64_t service = 0;
+    ClientId owner = 0;
+    Memory* region = nullptr;
+    Fd doorbell;
+    std::optional<Notice> notice;
+    std::unordered_set<std::uint32_t> peers; // It has a channel with each; itself, too, when it does.
+    std::deque<std::uint32_t> offers;        // Peers whose channel it has not taken yet, the oldest first.
+};
+
+struct Channel {
+    std::uint32_t side0 = 0; // Who connected first.
+    std::uint32_t side1 = 0;
+    ClientId begun_by = 0;
+    Fd fd; // Held while the offer waits.
+};
+
+class EndpointTable {
+public:
+    explicit EndpointTable(StateRegion& state) : state_{state} {}
+
+    [[nodiscard]] std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(table_.size()); }
+    [[nodiscard]] std::uint32_t channel_count() const noexcept { return static_cast<std::uint32_t>(channels_.size()); }
+
+    [[nodiscard]] Endpoint* find(std::uint32_t id);
+    [[nodiscard]] Endpoint* find_service(std::uint64_t service);
+    // ENOENT: there never was one with this id and epoch. ESTALE: there was.
+    [[nodiscard]] Result<Endpoint*> find_exact(std::uint32_t id, std::uint32_t epoch);
+
+    // `endpoint` complete but for id and epoch; its service is free. It lives in the state region afterwards.
+    Endpoint& publish(Endpoint endpoint);
+    // on_peer_gone(survivor, gone) for each endpoint that had a channel with it; on_channel_gone for each channel.
+    void withdraw(Endpoint& endpoint);
+
+    [[nodiscard]] Channel* find_channel(const Endpoint& a, const Endpoint& b);
+    // Offers it to `to` and wakes `to`. From `from` to itself nothing is offered.
+    void offer(Endpoint& from, Endpoint& to, Fd channel, ClientId begun_by);
+    // The offer that `from` made to `to`; the channel is then nvlfd's no more.
+    Fd take_offer(Endpoint& to, const Endpoint& from);
+
+    std::function<void(const Endpoint& survivor, const Endpoint& gone)> on_peer_gone;
+    std::function<void(const Channel&)> on_channel_gone;
+    std::function<void(const Channel&)> on_offer_taken; // Its descriptor leaves us.
+
+private:
+    void call(Endpoint& endpoint) noexcept;
+    void drop_channel(Endpoint& gone, std::uint32_t peer);
+
+    StateRegion& state_;
+    std::unordered_map<std::uint32_t, Endpoint> table_;
+    std::unordered_map<std::uint64_t, std::uint32_t> services_;
+    std::unordered_map<std::uint64_t, Channel> channels_;
+    std::vector<std::uint32_t> epochs_; // The last one of each id ever used.
+    std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> free_ids_;
+};
+
+// A new channel between side 0 and side 1, its header written, its size sealed.
+[[nodiscard]] Result<Fd> make_channel(const Endpoint& side0, const Endpoint& side1);
+
+} // namespace nvlf::daemon
