@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "base/result.hpp"
 #include "nvlf/lane.h"
@@ -62,7 +63,7 @@ public:
     // consumed what was never sent. With `reserve` slots kept back for those who may not wait (control messages).
     [[nodiscard]] Errno room(std::uint32_t bytes, std::uint32_t reserve = 0) noexcept {
         const std::uint64_t end = detail::DataCursor::end_of(data_.at(), bytes);
-        if (fits(end, reserve)) [[likely]] return Errno{};
+        if (bytes <= lane_data_max && fits(end, reserve)) [[likely]] return Errno{};
         return refresh(end, bytes, reserve);
     }
 
@@ -121,7 +122,7 @@ public:
         std::memcpy(&out, &slot, sizeof out);
         ++head_;
         // A quarter at a time: the credit line moves between the cores once in that many messages.
-        if (head_ - slots_given_ >= NVLF_LANE_SLOTS / 4) give_credit();
+        if (head_ - slots_given_ >= NVLF_LANE_SLOTS / 4) give_slots();
         return true;
     }
 
@@ -139,26 +140,35 @@ public:
         return std::span<const std::byte>{start, bytes};
     }
 
-    // The payloads taken so far are no longer needed.
-    void release() noexcept {
-        if (data_.at() - bytes_given_ >= NVLF_LANE_DATA / 4) give_credit();
+    // The payloads taken so far are no longer needed. True: the producer has more room than before.
+    bool release() noexcept {
+        return (slots_moved_ || data_.at() - bytes_given_ >= NVLF_LANE_DATA / 4) && give_credit();
     }
 
     // Gives back all that is consumed. To be called when the lane is found empty: a producer may wait for more room than
-    // the quarters above leave it.
-    void give_credit() noexcept {
+    // the quarters above leave it. True: the producer has more room than before.
+    bool give_credit() noexcept {
+        const bool more = std::exchange(slots_moved_, false) || slots_given_ != head_ || bytes_given_ != data_.at();
         // release: our reads are over before the producer may overwrite.
         if (slots_given_ != head_)
             std::atomic_ref{lane_->credit.slots}.store(slots_given_ = head_, std::memory_order_release);
         if (bytes_given_ != data_.at())
             std::atomic_ref{lane_->credit.bytes}.store(bytes_given_ = data_.at(), std::memory_order_release);
+        return more;
     }
 
     [[nodiscard]] std::uint64_t consumed() const noexcept { return head_; }
 
 private:
+    // Slots alone: the payload of the one just popped may not have been read yet.
+    void give_slots() noexcept {
+        std::atomic_ref{lane_->credit.slots}.store(slots_given_ = head_, std::memory_order_release);
+        slots_moved_ = true;
+    }
+
     nvlf_lane* lane_;
     std::uint64_t head_ = 0;
+    bool slots_moved_ = false; // Since the caller was last told.
     detail::DataCursor data_;
     std::uint64_t slots_given_ = 0;
     std::uint64_t bytes_given_ = 0;

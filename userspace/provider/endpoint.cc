@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// endpoint.cc - fi_endpoint(3): open, bind, enable, name, options, cancel, close.
+#include "endpoint.hpp"
+
+#include <rdma/fi_cm.h>
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <new>
+
+#include "address.hpp"
+#include "none.hpp"
+#include "params.hpp"
+#include "provider.hpp"
+
+namespace nvlf::ofi {
+namespace {
+
+// ---- Binding ---------------------------------------------------------------------------------------------------------
+
+int bind_cq(Endpoint& ep, Cq& cq, std::uint64_t flags) noexcept {
+    if ((flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)) != 0) return -FI_EBADFLAGS;
+    if (&cq.domain != &ep.domain || (flags & (FI_TRANSMIT | FI_RECV)) == 0) return -FI_EINVAL;
+    if (((flags & FI_TRANSMIT) != 0 && ep.tx_cq != nullptr) || ((flags & FI_RECV) != 0 && ep.rx_cq != nullptr))
+        return -FI_EINVAL;
+    if ((flags & FI_TRANSMIT) != 0) {
+        ep.tx_cq = &cq;
+        ep.tx_selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
+        cq.refs.fetch_add(1, std::memory_order_relaxed);
+    }
+    if ((flags & FI_RECV) != 0) {
+        ep.rx_cq = &cq;
+        ep.rx_selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
+        cq.refs.fetch_add(1, std::memory_order_relaxed);
+    }
+    return 0;
+}
+
+int bind_cntr(Endpoint& ep, Cntr& cntr, std::uint64_t flags) noexcept {
+    if ((flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE)) != 0 || flags == 0) return -FI_EBADFLAGS;
+    if (&cntr.domain != &ep.domain) return -FI_EINVAL;
+    const std::pair<std::uint64_t, Cntr**> places[] = {
+        {FI_SEND, &ep.send_cntr}, {FI_RECV, &ep.recv_cntr}, {FI_READ, &ep.read_cntr}, {FI_WRITE, &ep.write_cntr}};
+    for (const auto& [flag, place] : places)
+        if ((flags & flag) != 0 && *place != nullptr) return -FI_EINVAL;
+    for (const auto& [flag, place] : places) {
+        if ((flags & flag) == 0) continue;
+        *place = &cntr;
+        cntr.refs.fetch_add(1, std::memory_order_relaxed);
+    }
+    return 0;
+}
+
+int ep_bind(::fid* object, ::fid* other, std::uint64_t flags) {
+    Endpoint& ep = endpoint_of(reinterpret_cast<fid_ep*>(object));
+    return other != nullptr ? ep.bind(other, flags) : -FI_EINVAL;
+}
+
+// ---- Options ---------------------------------------------------------------------------------------------------------
+
+int ep_getopt(fid* object, int level, int name, void* value, std::size_t* bytes) {
+    const Endpoint& ep = endpoint_of(reinterpret_cast<fid_ep*>(object));
+    if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
+    if (name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
+    if (value == nullptr || bytes == nullptr) return -FI_EINVAL;
+    if (*bytes < sizeof(std::size_t)) return -FI_ETOOSMALL;
+    std::memcpy(value, &ep.min_multi_recv, sizeof(std::size_t));
+    *bytes = sizeof(std::size_t);
+    return 0;
+}
+
+int ep_setopt(fid* object, int level, int name, const void* value, std::size_t bytes) {
+    Endpoint& ep = endpoint_of(reinterpret_cast<fid_ep*>(object));
+    if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
+    if (name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
+    if (value == nullptr || bytes != sizeof(std::size_t)) return -FI_EINVAL;
+    const std::lock_guard guard{ep.lock};
+    std::memcpy(&ep.min_multi_recv, value, sizeof(std::size_t));
+    return 0;
+}
+
+int ep_control(fid* object, int command, void* arg) {
+    Endpoint& ep = endpoint_of(reinterpret_cast<fid_ep*>(object));
+    switch (command) {
+    case FI_ENABLE: return ep.enable();
+    case FI_GETOPSFLAG: {
+        if (arg == nullptr) return -FI_EINVAL;
+        auto& flags = *static_cast<std::uint64_t*>(arg);
+        if ((flags & FI_TRANSMIT) != 0 && (flags & FI_RECV) != 0) return -FI_EINVAL;
+        if ((flags & (FI_TRANSMIT | FI_RECV)) == 0) return -FI_EINVAL;
+        flags = (flags & FI_TRANSMIT) != 0 ? ep.tx_flags : ep.rx_flags;
+        return 0;
+    }
+    case FI_SETOPSFLAG: {
+        if (arg == nullptr) return -FI_EINVAL;
+        const std::uint64_t flags = *static_cast<const std::uint64_t*>(arg);
+        if ((flags & FI_TRANSMIT) != 0 && (flags & FI_RECV) != 0) return -FI_EINVAL;
+        if ((flags & FI_TRANSMIT) != 0) ep.tx_flags = flags & ~FI_TRANSMIT;
+        else if ((flags & FI_RECV) != 0) ep.rx_flags = flags & ~FI_RECV;
+        else return -FI_EINVAL;
+        return 0;
+    }
+    default: return -FI_ENOSYS;
+    }
+}
+
+// Manual progress has no queue of its own to fill: what a lane cannot take now answers -FI_EAGAIN.
+ssize_t ep_size_left(fid_ep* ep) {
+    return endpoint_of(ep).ep != nullptr ? static_cast<ssize_t>(NVLF_LANE_SLOTS - control_reserve) : -FI_EOPBADSTATE;
+}
+
+ssize_t ep_cancel(fid* object, void* context) {
+    return endpoint_of(reinterpret_cast<fid_ep*>(object)).cancel(context);
+}
+
+int ep_getname(fid* object, void* address, std::size_t* bytes) {
+    return endpoint_of(reinterpret_cast<fid_ep*>(object)).name(address, bytes);
+}
+
+int ep_close(fid* object) {
+    delete &endpoint_of(reinterpret_cast<fid_ep*>(object));
+    return 0;
+}
+
+fi_ops ep_fid_ops{sizeof(fi_ops), ep_close, ep_bind, ep_control, no_ops_open, no_tostr, no_ops_set};
+fi_ops_ep ep_ops{sizeof(fi_ops_ep), ep_cancel, ep_getopt, ep_setopt, none, none, ep_size_left, ep_size_left};
+fi_ops_cm ep_cm_ops{sizeof(fi_ops_cm), none, ep_getname, none, none, none, none, none, none, none};
+
+} // namespace
+
+int endpoint_open(fid_domain* domain_fid, fi_info* info, fid_ep** ret_ep, void* context) noexcept try {
+    Domain& domain = domain_of(domain_fid);
+    if (ret_ep == nullptr || info->ep_attr == nullptr) return -FI_EINVAL;
+    if (info->ep_attr->type != FI_EP_RDM && info->ep_attr->type != FI_EP_UNSPEC) return -FI_ENOSYS;
+    if (info->ep_attr->tx_ctx_cnt > 1 || info->ep_attr->rx_ctx_cnt > 1) return -FI_EINVAL;
+    auto* endpoint = new Endpoint{domain, *info};
+    endpoint->fid.fid.context = context;
+    *ret_ep = &endpoint->fid;
+    return 0;
+} catch (const std::bad_alloc&) {
+    return -FI_ENOMEM;
+}
+
+Endpoint::Endpoint(Domain& d, const fi_info& info) noexcept
+    : domain{d}, lock{d.locks()}, caps{info.caps}, unexpected_limit{params().unexpected_limit} {
+    fid.fid.fclass = FI_CLASS_EP;
+    fid.fid.ops = &ep_fid_ops;
+    fid.ops = &ep_ops;
+    fid.cm = &ep_cm_ops;
+    fid.msg = &msg_ops;
+    fid.rma = &rma_ops;
+    fid.tagged = &tagged_ops;
+    fid.atomic = &none_atomic;
+    fid.collective = &none_collective;
+    if (info.tx_attr != nullptr) tx_flags = info.tx_attr->op_flags;
+    if (info.rx_attr != nullptr) rx_flags = info.rx_attr->op_flags;
+    directed = (caps & FI_DIRECTED_RECV) != 0;
+    if (info.src_addr != nullptr && info.src_addrlen >= sizeof(nvlf_addr)) {
+        nvlf_addr wanted{};
+        std::memcpy(&wanted, info.src_addr, sizeof wanted);
+        if (wanted.magic == NVLF_ADDR_MAGIC) service = wanted.service;
+    }
+    domain.refs.fetch_add(1, std::memory_order_relaxed);
+}
+
+Endpoint::~Endpoint() {
+    domain.remove_endpoint(*this);
+    leave_queues();
+    for (Cq* cq : {tx_cq, rx_cq})
+        if (cq != nullptr) cq->refs.fetch_sub(1, std::memory_order_relaxed);
+    for (Cntr* cntr : {send_cntr, recv_cntr, read_cntr, write_cntr})
+        if (cntr != nullptr) cntr->refs.fetch_sub(1, std::memory_order_relaxed);
+    if (av != nullptr) av->refs.fetch_sub(1, std::memory_order_relaxed);
+    say_bye();
+    for (MatchQueue* queue : {&msg_queue, &tagged_queue}) {
+        queue->posted.clear();
+        queue->unexpected.clear();
+    }
+    claimed.clear();
+    for (auto& peer : peers) peer->streams.clear();
+    live.clear();
+    for (auto& [key, memory] : published) (void)nvlf_mem_put(memory);
+    peers.clear(); // Gives the channels back, which the endpoint must outlive.
+    if (ep != nullptr) (void)nvlf_ep_put(ep);
+    domain.refs.fetch_sub(1, std::memory_order_relaxed);
+}
+
+int Endpoint::bind(::fid* object, std::uint64_t flags) noexcept {
+    if (ep != nullptr) return -FI_EOPBADSTATE;
+    switch (object->fclass) {
+    case FI_CLASS_CQ: return bind_cq(*this, cq_of(reinterpret_cast<fid_cq*>(object)), flags);
+    case FI_CLASS_CNTR: return bind_cntr(*this, cntr_of(reinterpret_cast<fid_cntr*>(object)), flags);
+    case FI_CLASS_AV: {
+        Av& vector = av_of(reinterpret_cast<fid_av*>(object));
+        if (av != nullptr || &vector.domain != &domain) return -FI_EINVAL;
+        av = &vector;
+        av->refs.fetch_add(1, std::memory_order_relaxed);
+        return 0;
+    }
+    case FI_CLASS_EQ: return 0; // Connectionless: nothing would ever be reported there.
+    default: return -FI_EINVAL;
+    }
+}
+
+// Publishes the endpoint. From here on peers may find it.
+int Endpoint::enable() noexcept {
+    if (ep != nullptr) return 0;
+    if (av == nullptr) return -FI_ENOAV;
+    if ((caps & (FI_SEND | FI_MSG | FI_TAGGED)) != 0 && tx_cq == nullptr && send_cntr == nullptr && rx_cq == nullptr &&
+        recv_cntr == nullptr)
+        return -FI_ENOCQ;
+    if (const int refused = nvlf_ep_publish(domain.nvlf, domain.device, service, region_bytes, &ep);
+        refused != 0) {
+        FI_WARN(&provider, FI_LOG_EP_CTRL, "cannot publish an endpoint on device %u, service %llu: %s\n", domain.device,
+                static_cast<unsigned long long>(service), std::strerror(-refused));
+        return refused;
+    }
+    notices_seen = nvlf_ep_notices(ep);
+    av_changes = av->changes();
+    int e = join_queues();
+    if (e == 0 && !domain.add_endpoint(*this)) e = -FI_ENOMEM;
+    if (e == 0) return 0;
+    leave_queues();
+    (void)nvlf_ep_put(std::exchange(ep, nullptr));
+    return e;
+}
+
+// From now on reads of these drive the endpoint. Counted: an object that serves two directions is joined twice.
+int Endpoint::join_queues() noexcept {
+    int e = 0;
+    for (Cq* cq : {tx_cq, rx_cq})
+        if (e == 0 && cq != nullptr && (e = cq->add_endpoint(*this)) == 0) ++joined;
+    for (Cntr* cntr : {send_cntr, recv_cntr, read_cntr, write_cntr})
+        if (e == 0 && cntr != nullptr && (e = cntr->add_endpoint(*this)) == 0) ++joined;
+    return e;
+}
+
+void Endpoint::leave_queues() noexcept {
+    for (Cq* cq : {tx_cq, rx_cq})
+        if (cq != nullptr && joined > 0) cq->remove_endpoint(*this), --joined;
+    for (Cntr* cntr : {send_cntr, recv_cntr, read_cntr, write_cntr})
+        if (cntr != nullptr && joined > 0) cntr->remove_endpoint(*this), --joined;
+}
+
+int Endpoint::name(void* address, std::size_t* bytes) const noexcept {
+    if (bytes == nullptr || (address == nullptr && *bytes > 0)) return -FI_EINVAL;
+    if (ep == nullptr) return -FI_EOPBADSTATE;
+    const std::size_t room = std::exchange(*bytes, sizeof(nvlf_addr));
+    if (room > 0) std::memcpy(address, nvlf_ep_addr(ep), std::min(room, sizeof(nvlf_addr)));
+    return room < sizeof(nvlf_addr) ? -FI_ETOOSMALL : 0;
+}
+
+// The receive that was posted last with this context. What is in flight cannot be called back.
+ssize_t Endpoint::cancel(void* context) noexcept {
+    const std::lock_guard guard{lock};
+    for (MatchQueue* queue : {&tagged_queue, &msg_queue}) {
+        const auto it = std::find_if(queue->posted.begin(), queue->posted.end(),
+                                     [&](const RxOp& op) { return op.context == context; });
+        if (it == queue->posted.end()) continue;
+        RxOp& op = *it;
+        queue->posted.erase(it);
+        op.retired = true;
+        fail_rx(op, nullptr, 0, 0, FI_ECANCELED, op.pending == 0);
+        if (op.pending == 0) free_rx(op);
+        return 0;
+    }
+    return 0; // As fi_endpoint(3) has it: what cannot be found has completed.
+}
+
+} // namespace nvlf::ofi

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// endpoint.hpp - an RDM endpoint: the libfabric object, and the engine behind it.
+//
+// The engine is a set of peers (peer.hpp), two matching spaces (match.hpp) and the operations in flight. It moves only
+// when the application calls: a send publishes slots at once, and progress() reads every peer's lane, answers, and
+// pushes what waits. Its parts lie in files of their own:
+//
+//   endpoint.cc  the object: open, bind, enable, options, cancel, close
+//   peers.cc     first contact, acceptance, death
+//   send.cc      messages out: eager, rendezvous, streams, answers
+//   receive.cc   receives posted, matched, filled; multi-receive
+//   direct.cc    reads and writes on fabric memory, by the initiator alone
+//   onesided.cc  those on other memory, at both ends
+//   progress.cc  slots in: the dispatch, and waiting
+//   msg.cc tagged.cc rma.cc   libfabric's call forms, turned into the few requests below
+//
+// Lock order: endpoint, then completion queue or counter. Everything below enable() holds `lock`, which is none at all
+// under FI_THREAD_DOMAIN.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "nvlf/nvlf.h"
+#include "av.hpp"
+#include "cntr.hpp"
+#include "cq.hpp"
+#include "domain.hpp"
+#include "endpoint_api.hpp"
+#include "lock.hpp"
+#include "match.hpp"
+#include "peer.hpp"
+#include "wire.hpp"
+
+namespace nvlf::ofi {
+
+// Largest message that fi_inject takes, and that needs no completion to be forgotten.
+inline constexpr std::size_t inject_limit = 4096;
+// Largest message that is pushed without asking; above it a receive must be waiting first.
+inline constexpr std::size_t eager_limit = 16384;
+static_assert(inject_limit <= eager_limit && eager_limit <= piece_bytes);
+// Operations of one endpoint that have not ended.
+inline constexpr std::size_t tx_limit = 65536;
+inline constexpr std::size_t rx_limit = 1u << 20;
+// Part of the region that peers map read-only; only what is touched costs memory.
+inline constexpr std::uint64_t region_bytes = 64u << 10;
+
+// A message to send.
+struct SendRequest {
+    Buffers from{};
+    fi_addr_t to = FI_ADDR_UNSPEC;
+    std::uint64_t tag = 0;
+    std::uint64_t cq_data = 0;
+    std::uint64_t flags = 0; // FI_COMPLETION, FI_INJECT, FI_DELIVERY_COMPLETE, FI_REMOTE_CQ_DATA
+    void* context = nullptr;
+    bool tagged = false;
+    bool silent = false; // fi_inject and its like: no completion.
+};
+
+// A receive to post.
+struct ReceiveRequest {
+    Buffers to{};
+    fi_addr_t source = FI_ADDR_UNSPEC;
+    std::uint64_t tag = 0;
+    std::uint64_t ignore = 0;
+    std::uint64_t flags = 0; // FI_COMPLETION, FI_MULTI_RECV, FI_PEEK, FI_CLAIM, FI_DISCARD
+    void* context = nullptr;
+    bool tagged = false;
+};
+
+// A one-sided operation.
+struct RmaRequest {
+    Buffers local{};
+    fi_addr_t to = FI_ADDR_UNSPEC;
+    std::array<RmaSegment, iov_limit> segment{};
+    std::size_t segments = 0;
+    std::uint64_t cq_data = 0;
+    std::uint64_t flags = 0;
+    void* context = nullptr;
+    bool write = false;
+    bool silent = false;
+};
+
+struct Endpoint {
+    using Clock = std::chrono::steady_clock;
+
+    fid_ep fid{}; // First: libfabric's pointer is ours.
+    Domain& domain;
+    SpinLock lock;
+    std::uint64_t caps = 0;
+    std::uint64_t tx_flags = 0; // Default operation flags.
+    std::uint64_t rx_flags = 0;
+    std::uint64_t service = 0; // Name under which it is published; 0: none.
+    int armed = 0;  // Sleepers.
+    int joined = 0; // Queues and counters that drive it, in the order of join_queues.
+
+    Endpoint(Domain& d, const fi_info& info) noexcept;
+    Endpoint(const Endpoint&) = delete;
+    Endpoint& operator=(const Endpoint&) = delete;
+    ~Endpoint();
+
+    // endpoint.cc
+    [[nodiscard]] int bind(::fid* object, std::uint64_t flags) noexcept;
+    [[nodiscard]] int enable() noexcept;
+    [[nodiscard]] int name(void* address, std::size_t* bytes) const noexcept;
+    [[nodiscard]] ssize_t cancel(void* context) noexcept;
+    [[nodiscard]] int join_queues() noexcept;
+    void leave_queues() noexcept;
+    [[nodiscard]] bool may_send() const noexcept { return ep != nullptr && av != nullptr; }
+
+    // send.cc, receive.cc, onesided.cc: 0 or -FI_E*
+    [[nodiscard]] ssize_t send(const SendRequest& request) noexcept;
+    [[nodiscard]] ssize_t receive(const ReceiveRequest& request) noexcept;
+    [[nodiscard]] ssize_t one_sided(const RmaRequest& request) noexcept;
+
+    // progress.cc
+    void progress() noexcept;
+    [[nodiscard]] bool ready() noexcept;
+
+    // Everything from here on is the engine's, under `lock`.
+
+    // peers.cc
+    [[nodiscard]] Peer* peer_for(fi_addr_t to, ssize_t& error) noexcept {
+        if (to < by_addr.size() && by_addr[to] != nullptr && by_addr[to]->up() && av->changes() == av_changes) [[likely]]
+            return by_addr[to];
+        return contact(to, error);
+    }
+    [[nodiscard]] Peer* contact(fi_addr_t to, ssize_t& error) noexcept;
+    [[nodiscard]] Peer* known(const nvlf_addr& address) noexcept;
+    [[nodiscard]] int connect(nvlf_addr address, Peer*& ret_peer) noexcept;
+    [[nodiscard]] ssize_t not_there_yet(fi_addr_t to) noexcept;
+    void forget_stale_addresses() noexcept;
+    [[nodiscard]] Peer* adopt(::nvlf_channel* channel) noexcept;
+    void accept_all() noexcept;
+    void check_peers() noexcept;
+    void fail_peer(Peer& peer, int error) noexcept;
+    void bury() noexcept;
+    bool fail_receives_that_only(const Peer* peer, int error) noexcept;
+    void fail_all(int error) noexcept;
+    [[nodiscard]] fi_addr_t source_of(Peer& peer) noexcept;
+    void say_bye() noexcept;
+
+    // send.cc
+    [[nodiscard]] ssize_t send_eager(Peer& peer, const SendRequest& request) noexcept;
+    [[nodiscard]] ssize_t send_large(Peer& peer, const SendRequest& request) noexcept;
+    void answer(Peer& peer, const nvlf_slot& slot) noexcept;
+    template <class Header> void answer(Peer& peer, wire::Op op, const Header& header) noexcept {
+        nvlf_slot slot{};
+        slot.op = op;
+        wire::put(slot, header);
+        answer(peer, slot);
+    }
+    void pump(Peer& peer) noexcept;
+    [[nodiscard]] bool push_piece(Peer& peer, TxOp& op) noexcept;
+    void start_stream(Peer& peer, TxOp& op) noexcept;
+    void on_cts(Peer& peer, const nvlf_slot& slot) noexcept;
+    void on_ack(Peer& peer, const nvlf_slot& slot) noexcept;
+    void finish(TxOp& op, int error) noexcept;
+    void maybe_finish(TxOp& op) noexcept;
+    void complete_tx(std::uint64_t kind, std::uint64_t flags, void* context, bool silent) noexcept;
+
+    // receive.cc
+    [[nodiscard]] bool on_msg(Peer& peer, const nvlf_slot& slot) noexcept;
+    [[nodiscard]] bool on_rts(Peer& peer, const nvlf_slot& slot) noexcept;
+    [[nodiscard]] bool on_data(Peer& peer, const nvlf_slot& slot) noexcept;
+    [[nodiscard]] bool keep_unexpected(const Envelope& message, std::span<const std::byte> payload) noexcept;
+    [[nodiscard]] RxOp* match(const Envelope& message) noexcept;
+    [[nodiscard]] Unexpected* find_unexpected(const ReceiveRequest& request) noexcept;
+    [[nodiscard]] ssize_t peek(const ReceiveRequest& request) noexcept;
+    [[nodiscard]] ssize_t claim(const ReceiveRequest& request) noexcept;
+    void drop(Unexpected& message) noexcept;
+    bool consume(RxOp& op, Unexpected& message) noexcept;
+    bool deliver(RxOp& op, const Envelope& message, std::span<const std::byte> payload) noexcept;
+    bool start_large(RxOp& op, const Envelope& message) noexcept;
+    void end_large(RxOp& op, int error) noexcept;
+    void retire_if_full(RxOp& op) noexcept;
+    void complete_rx(RxOp& op, const Envelope& message, std::byte* at, std::size_t bytes, bool last_of_buffer) noexcept;
+    void fail_rx(RxOp& op, const Envelope* message, std::size_t bytes, std::size_t lost, int error,
+                 bool last_of_buffer) noexcept;
+    void free_rx(RxOp& op) noexcept { rx_ops.give(&op); }
+
+    // direct.cc
+    [[nodiscard]] bool try_direct(Peer& peer, const RmaRequest& request) noexcept;
+
+    // onesided.cc
+    [[nodiscard]] bool on_write(Peer& peer, const nvlf_slot& slot) noexcept;
+    [[nodiscard]] bool on_read(Peer& peer, const nvlf_slot& slot) noexcept;
+    [[nodiscard]] bool on_read_data(Peer& peer, const nvlf_slot& slot) noexcept;
+    [[nodiscard]] bool on_notify(Peer& peer, const nvlf_slot& slot) noexcept;
+    [[nodiscard]] bool push_write(Peer& peer, TxOp& op) noexcept;
+    [[nodiscard]] bool push_response(Peer& peer, TxOp& op) noexcept;
+    [[nodiscard]] bool ask_next_segment(Peer& peer, TxOp& op) noexcept;
+    void report_remote_write(std::uint64_t cq_data, std::uint64_t bytes) noexcept;
+
+    // progress.cc: drop_peer and broken answer true, for the slot is dealt with.
+    bool drop_peer(Peer& peer, int error) noexcept;
+    bool broken(Peer& peer) noexcept { return drop_peer(peer, FI_ECONNABORTED); }
+    [[nodiscard]] bool drain(Peer& peer, unsigned limit) noexcept;
+    [[nodiscard]] bool dispatch(Peer& peer, const nvlf_slot& slot) noexcept;
+    void look_around(bool busy) noexcept;
+
+    Av* av = nullptr;
+    Cq* tx_cq = nullptr;
+    Cq* rx_cq = nullptr;
+    bool tx_selective = false;
+    bool rx_selective = false;
+    Cntr* send_cntr = nullptr;
+    Cntr* recv_cntr = nullptr;
+    Cntr* read_cntr = nullptr;
+    Cntr* write_cntr = nullptr;
+    std::size_t min_multi_recv = 64;
+    bool directed = false; // The application asked for FI_DIRECTED_RECV: sources of receives count.
+
+    ::nvlf_ep* ep = nullptr; // Published by enable().
+    std::uint32_t notices_seen = 0;
+    std::vector<std::unique_ptr<Peer>> peers; // All that ever were.
+    std::vector<Peer*> live;                  // Those that are up.
+    std::vector<Peer*> by_addr;               // By fi_addr_t.
+    std::uint32_t av_changes = 0;             // Of the address vector, when by_addr was true.
+    std::unordered_map<std::uint64_t, Peer*> by_endpoint; // By endpoint id and epoch.
+    bool to_bury = false;     // A peer is gone whose channel is still mapped.
+    int unreported_death = 0; // FI_E*: all peers are gone, one of them without goodbye, and no operation told of it.
+    int dead = 0;             // FI_E* once the fabric is gone: nothing works any more.
+
+    std::unordered_map<std::uint64_t, ::nvlf_mem*> published; // By key: registrations in our directory.
+
+    MatchQueue msg_queue;
+    MatchQueue tagged_queue;
+    MatchQueue::Waiting claimed;
+    Pool<RxOp> rx_ops{rx_limit};
+    Pool<TxOp> tx_ops{tx_limit};
+    Pool<Unexpected> unexpected{rx_limit};
+    std::size_t unexpected_bytes = 0;
+    std::size_t unexpected_limit; // FI_NVLF_UNEXPECTED_BYTES
+
+    std::uint32_t idle_polls = 0;
+    Clock::time_point next_look{}; // When to ask whether the carrier still lives.
+    fi_addr_t contact_addr = FI_ADDR_NOTAVAIL; // Service that could not be resolved yet,
+    Clock::time_point contact_next{};          // when to try again,
+    Clock::time_point contact_until{};         // and when to give up.
+};
+
+[[nodiscard]] inline Endpoint& endpoint_of(fid_ep* f) noexcept { return *reinterpret_cast<Endpoint*>(f); }
+
+extern fi_ops_msg msg_ops;
+extern fi_ops_tagged tagged_ops;
+extern fi_ops_rma rma_ops;
+
+} // namespace nvlf::ofi

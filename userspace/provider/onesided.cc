@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// onesided.cc - reads and writes, at the initiator and at the target.
+//
+// This is the way for memory that is not fabric memory: pieces go through the lane and the target's progress applies
+// them. The target keeps no state of a write: each piece is looked up, bounded and acknowledged by itself, so a
+// registration that is closed in the middle refuses the rest. A read is a stream of the target's that looks its source up
+// anew for each piece, for the same reason.
+#include <mutex>
+#include <new>
+
+#include "endpoint.hpp"
+
+namespace nvlf::ofi {
+namespace {
+
+constexpr std::size_t inline_write = NVLF_SLOT_DATA - sizeof(wire::Write);
+
+} // namespace
+
+ssize_t Endpoint::one_sided(const RmaRequest& request) noexcept {
+    const std::lock_guard guard{lock};
+    ssize_t error = 0;
+    Peer* peer = peer_for(request.to, error);
+    if (peer == nullptr) return error;
+    if (try_direct(*peer, request)) return 0;
+    if (peer->tx.room(0, control_reserve).failed()) return -FI_EAGAIN;
+    TxOp* op = tx_ops.take();
+    if (op == nullptr) return -FI_EAGAIN;
+    op->kind = request.write ? TxOp::Kind::write : TxOp::Kind::read;
+    op->peer = peer;
+    op->context = request.context;
+    op->flags = request.flags;
+    op->silent = request.silent;
+    op->has_cq_data = (request.flags & FI_REMOTE_CQ_DATA) != 0;
+    op->cq_data = request.cq_data;
+    op->local = request.local;
+    if ((request.flags & FI_INJECT) != 0 && request.local.total > 0) { // The caller's buffer is free when we return.
+        op->copy.reset(new (std::nothrow) std::byte[request.local.total]);
+        if (op->copy == nullptr) {
+            tx_ops.give(op);
+            return -FI_ENOMEM;
+        }
+        request.local.gather(0, op->copy.get(), request.local.total);
+        op->local.set(op->copy.get(), request.local.total);
+    }
+    op->total = op->local.total;
+    op->offset = 0;
+    op->unacknowledged = 0;
+    op->segment = request.segment;
+    op->segments = request.segments;
+    op->segment_at = op->segment_offset = 0;
+    start_stream(*peer, *op);
+    return 0;
+}
+
+// ---- The initiator ---------------------------------------------------------------------------------------------------
+
+bool Endpoint::push_write(Peer& peer, TxOp& op) noexcept {
+    const RmaSegment& segment = op.segment[op.segment_at];
+    const auto bytes = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>({piece_bytes, segment.bytes - op.segment_offset, op.total - op.offset}));
+    const bool in_ring = bytes > inline_write;
+    if (peer.tx.room(in_ring ? bytes : 0, control_reserve).failed()) return false;
+    nvlf_slot& slot = peer.tx.slot();
+    wire::put(slot, wire::Write{segment.address + op.segment_offset, op.handle(), op.cq_data, op.total});
+    if (in_ring) {
+        op.local.gather(op.offset, peer.tx.payload(bytes), bytes);
+        slot.len = static_cast<std::uint16_t>(bytes);
+    } else {
+        op.local.gather(op.offset, reinterpret_cast<std::byte*>(slot.data) + sizeof(wire::Write), bytes);
+        slot.len = static_cast<std::uint16_t>(sizeof(wire::Write) + bytes);
+    }
+    op.offset += bytes;
+    op.segment_offset += bytes;
+    if (op.segment_offset == segment.bytes && op.segment_at + 1 < op.segments) {
+        ++op.segment_at;
+        op.segment_offset = 0;
+    }
+    op.streaming = op.offset < op.total;
+    slot.op = wire::op_write;
+    slot.tag = segment.key;
+    slot.flags = static_cast<std::uint8_t>((in_ring ? wire::flag_ring : 0) | (op.streaming ? 0 : wire::flag_last) |
+                                           (op.has_cq_data ? wire::flag_cq_data : 0));
+    peer.tx.publish();
+    ++op.unacknowledged;
+    return true;
+}
+
+// One request a segment, the next when the one before is answered: so the pieces come in the order of the local buffers.
+bool Endpoint::ask_next_segment(Peer& peer, TxOp& op) noexcept {
+    if (peer.tx.room(0, control_reserve).failed()) return false;
+    const RmaSegment& segment = op.segment[op.segment_at];
+    nvlf_slot& slot = peer.tx.slot();
+    slot.op = wire::op_read;
+    slot.flags = 0;
+    slot.len = sizeof(wire::Read);
+    slot.tag = segment.key;
+    wire::put(slot, wire::Read{segment.address, segment.bytes, op.handle()});
+    peer.tx.publish();
+    op.segment_offset = 0;
+    op.streaming = false;
+    return true;
+}
+
+bool Endpoint::on_read_data(Peer& peer, const nvlf_slot& slot) noexcept {
+    std::span<const std::byte> payload;
+    if ((slot.flags & wire::flag_ring) != 0) {
+        auto ring = peer.rx.payload(slot.len);
+        if (!ring) return broken(peer);
+        payload = *ring;
+    }
+    TxOp* op = tx_ops.find(wire::get<wire::Data>(slot).receiver);
+    if (op == nullptr || op->peer != &peer || op->kind != TxOp::Kind::read || op->streaming) return true;
+    const std::uint64_t left = op->segment[op->segment_at].bytes - op->segment_offset;
+    if (payload.size() > left) return broken(peer); // More than was asked for.
+    op->offset += op->local.scatter(op->offset, payload);
+    op->segment_offset += payload.size();
+    if (payload.size() < left) return true;
+    if (++op->segment_at < op->segments) start_stream(peer, *op);
+    else maybe_finish(*op);
+    return true;
+}
+
+// ---- The target ------------------------------------------------------------------------------------------------------
+
+bool Endpoint::on_write(Peer& peer, const nvlf_slot& slot) noexcept {
+    const auto write = wire::get<wire::Write>(slot);
+    const bool in_ring = (slot.flags & wire::flag_ring) != 0;
+    std::span<const std::byte> payload;
+    if (in_ring) {
+        auto ring = peer.rx.payload(slot.len);
+        if (!ring) return broken(peer);
+        payload = *ring;
+    } else {
+        if (slot.len < sizeof(wire::Write) || slot.len > NVLF_SLOT_DATA) return broken(peer);
+        payload = std::as_bytes(std::span{slot.data}).subspan(sizeof(wire::Write), slot.len - sizeof(wire::Write));
+    }
+    auto to = domain.mrs.resolve(slot.tag, write.address, payload.size(), FI_REMOTE_WRITE);
+    std::uint32_t error = 0;
+    if (!to) error = static_cast<std::uint32_t>(to.error().value());
+    else if (!payload.empty()) std::memcpy(*to, payload.data(), payload.size());
+    const bool last = (slot.flags & wire::flag_last) != 0;
+    if (error == 0 && last && (slot.flags & wire::flag_cq_data) != 0) report_remote_write(write.cq_data, write.total);
+    answer(peer, wire::op_ack, wire::Ack{write.id, error, 0});
+    return true;
+}
+
+bool Endpoint::on_read(Peer& peer, const nvlf_slot& slot) noexcept {
+    const auto read = wire::get<wire::Read>(slot);
+    const auto from = domain.mrs.resolve(slot.tag, read.address, read.bytes, FI_REMOTE_READ);
+    TxOp* op = from ? tx_ops.take() : nullptr;
+    if (op == nullptr) {
+        const int error = from ? FI_ENOMEM : from.error().value();
+        answer(peer, wire::op_ack, wire::Ack{read.id, static_cast<std::uint32_t>(error), 0});
+        return true;
+    }
+    op->kind = TxOp::Kind::respond;
+    op->peer = &peer;
+    op->remote = read.id;
+    op->segment[0] = {read.address, read.bytes, slot.tag};
+    op->segments = 1;
+    op->segment_at = 0;
+    op->total = read.bytes;
+    op->offset = 0;
+    start_stream(peer, *op);
+    return true;
+}
+
+bool Endpoint::push_response(Peer& peer, TxOp& op) noexcept {
+    const auto bytes = static_cast<std::uint32_t>(std::min<std::size_t>(piece_bytes, op.total - op.offset));
+    if (peer.tx.room(bytes, control_reserve).failed()) return false;
+    const auto from =
+        domain.mrs.resolve(op.segment[0].key, op.segment[0].address + op.offset, bytes, FI_REMOTE_READ);
+    if (!from) { // Closed while we answered.
+        op.streaming = false;
+        answer(peer, wire::op_ack, wire::Ack{op.remote, static_cast<std::uint32_t>(from.error().value()), 0});
+        return true;
+    }
+    nvlf_slot& slot = peer.tx.slot();
+    slot.op = wire::op_read_data;
+    slot.flags = bytes > 0 ? std::uint8_t{wire::flag_ring} : std::uint8_t{0};
+    slot.len = static_cast<std::uint16_t>(bytes);
+    wire::put(slot, wire::Data{op.remote});
+    if (bytes > 0) std::memcpy(peer.tx.payload(bytes), *from, bytes);
+    peer.tx.publish();
+    op.offset += bytes;
+    op.streaming = op.offset < op.total;
+    return true;
+}
+
+void Endpoint::report_remote_write(std::uint64_t cq_data, std::uint64_t bytes) noexcept {
+    if (rx_cq == nullptr) return;
+    rx_cq->push({.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, .len = bytes, .data = cq_data});
+}
+
+bool Endpoint::on_notify(Peer&, const nvlf_slot& slot) noexcept {
+    const auto notify = wire::get<wire::Notify>(slot);
+    report_remote_write(notify.cq_data, notify.bytes);
+    return true;
+}
+
+} // namespace nvlf::ofi

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// peer.hpp - one end of a conversation: the channel to one other endpoint and what waits to go out on it.
+//
+// A peer is up from first contact until it says goodbye, dies, or sends nonsense; it never comes back. A new endpoint
+// at the same service is a new peer with a new channel. What remains of a peer that is gone is this small record, because
+// operations and address tables still point to it.
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <boost/intrusive/list.hpp>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "base/lane.hpp"
+#include "nvlf/nvlf.h"
+#include "buffers.hpp"
+#include "match.hpp"
+#include "pool.hpp"
+
+namespace nvlf::ofi {
+
+struct RmaSegment {
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t key = 0;
+};
+
+// An operation of ours that did not end with the call that started it, or an answer to a peer's read.
+struct TxOp : Pooled, ListHook {
+    enum class Kind : std::uint8_t {
+        eager,   // Published; waits for its acknowledgement.
+        large,   // Rendezvous: waits for the cts, then streams.
+        write,   // Streams pieces, waits for their acknowledgements.
+        read,    // Waits for the pieces.
+        respond, // Streams the answer to a peer's read. Not the application's.
+    };
+    Kind kind = Kind::eager;
+    bool streaming = false; // In its peer's list of streams.
+    bool tagged = false;
+    bool has_cq_data = false;
+    bool silent = false; // An injected operation: counts, but reports only failure.
+    bool delivered = false; // Of `large`: the receiver acknowledged.
+    std::uint32_t error = 0; // First refusal, FI_E*.
+    std::uint32_t unacknowledged = 0;
+    Peer* peer = nullptr;
+    void* context = nullptr;
+    std::uint64_t flags = 0;
+    std::uint64_t cq_data = 0;
+    Buffers local;
+    std::unique_ptr<std::byte[]> copy; // Owns what `local` points to, when the caller may reuse its buffer at once.
+    std::size_t total = 0;  // To stream: less than local.total when the receiver wants less.
+    std::size_t offset = 0; // Streamed, or received (read).
+    std::uint64_t remote = 0; // The peer's handle to name in the pieces.
+    std::array<RmaSegment, iov_limit> segment{};
+    std::size_t segments = 0;
+    std::size_t segment_at = 0;     // Current segment,
+    std::size_t segment_offset = 0; // and how far it is done.
+};
+
+// Slots kept back for answers: an application that fills a lane with messages must not keep its own acknowledgements out.
+inline constexpr std::uint32_t control_reserve = 32;
+// Answers that wait for a slot. Past this we stop reading from that peer, who asks faster than it listens.
+inline constexpr std::size_t control_limit = 4096;
+// A piece of a large transfer: four fit the data ring, so both ends copy at the same time.
+inline constexpr std::uint32_t piece_bytes = 32u << 10;
+static_assert(piece_bytes <= lane_data_max && piece_bytes <= UINT16_MAX);
+
+// A registration of a peer's that we mapped.
+struct DirectImport {
+    std::uint64_t key;
+    std::uint64_t base; // Remote address of its first byte,
+    std::uint64_t bytes;
+    std::uint64_t access; // FI_REMOTE_READ, FI_REMOTE_WRITE
+    std::byte* start;     // and where that lies here.
+    ::nvlf_mem* memory;
+    const std::uint64_t* sequence_at; // In the peer's region: still the same while it reads `sequence`.
+    std::uint64_t sequence;
+};
+
+struct Peer {
+    enum class State : std::uint8_t { up, closed, dead };
+
+    Peer(::nvlf_channel* c, bool is_self) noexcept
+        : channel{c}, address{*nvlf_channel_peer(c)}, tx{*nvlf_channel_tx(c)},
+          // To oneself there is one lane, not two.
+          rx{is_self ? *nvlf_channel_tx(c) : *nvlf_channel_rx(c)}, self{is_self} {}
+    Peer(const Peer&) = delete;
+    Peer& operator=(const Peer&) = delete;
+    ~Peer(); // direct.cc
+
+    [[nodiscard]] bool up() const noexcept { return state == State::up; }
+    [[nodiscard]] bool busy() const noexcept { return !streams.empty() || !control.empty(); }
+
+    ::nvlf_channel* channel; // nullptr once gone.
+    nvlf_addr address;
+    LaneProducer tx;
+    LaneConsumer rx;
+    fi_addr_t fi_addr = FI_ADDR_NOTAVAIL; // Ours for it, when the address vector has it.
+    State state = State::up;
+    bool self;
+    bool said_bye = false;
+    bool holding = false; // `held` was read from the lane and could not be taken in yet; nothing is read past it.
+    nvlf_slot held{};
+    boost::intrusive::list<TxOp, boost::intrusive::constant_time_size<false>> streams;
+    std::deque<nvlf_slot> control; // Answers that found no slot.
+    std::vector<DirectImport> direct;
+};
+
+} // namespace nvlf::ofi

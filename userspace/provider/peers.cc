@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// peers.cc - first contact, acceptance, and what is left to do when a peer is gone.
+//
+// A peer that withdraws its endpoint says goodbye in its lane first. One that does not has died: what we wanted from it
+// completes in error, and so do receives that nobody else is left to satisfy. Until then its lane is read to the end:
+// what it published before it died was sent.
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "endpoint.hpp"
+#include "params.hpp"
+
+namespace nvlf::ofi {
+namespace {
+
+constexpr auto contact_retry = std::chrono::milliseconds{1};
+
+std::uint64_t endpoint_key(const nvlf_addr& a) noexcept { return std::uint64_t{a.epoch} << 32 | a.endpoint; }
+
+} // namespace
+
+// Cold: the first message to an address, and each one to an address whose endpoint is gone or not there yet.
+[[gnu::cold]] Peer* Endpoint::contact(fi_addr_t to, ssize_t& error) noexcept try {
+    nvlf_addr address{};
+    if (!may_send()) return error = -FI_EOPBADSTATE, nullptr;
+    if (dead != 0) return error = -dead, nullptr;
+    forget_stale_addresses();
+    if (!av->lookup(to, address)) return error = -FI_EINVAL, nullptr;
+    if (to >= by_addr.size()) by_addr.resize(to + 1, nullptr);
+    const bool by_service = address.endpoint == 0 && address.epoch == 0;
+    if (!by_service && by_endpoint.count(endpoint_key(address)) == 0) accept_all(); // It may have come first.
+    Peer* peer = known(address);
+    if (peer == nullptr) {
+        if (contact_addr == to && Clock::now() < contact_next) return error = -FI_EAGAIN, nullptr;
+        const int e = connect(address, peer);
+        if (e == -ENOENT && by_service) return error = not_there_yet(to), nullptr;
+        if (e != 0) return error = e == -EEXIST ? -FI_EAGAIN : e == -ENOMEM || e == -ENODEV ? e : -FI_EHOSTUNREACH, nullptr;
+    }
+    contact_addr = FI_ADDR_NOTAVAIL;
+    by_addr[to] = peer;
+    peer->fi_addr = to;
+    // An endpoint that is gone stays so.
+    return peer->up() ? peer : (error = -FI_EHOSTUNREACH, nullptr);
+} catch (const std::bad_alloc&) {
+    error = -FI_ENOMEM;
+    return nullptr;
+}
+
+// The peer at an address, as far as we have met it. A service may have a new endpoint: only a living one is known by it.
+Peer* Endpoint::known(const nvlf_addr& address) noexcept {
+    if (address.endpoint != 0 || address.epoch != 0) {
+        const auto there = by_endpoint.find(endpoint_key(address));
+        return there == by_endpoint.end() ? nullptr : there->second;
+    }
+    for (Peer* peer : live)
+        if (peer->address.service == address.service) return peer;
+    return nullptr;
+}
+
+// Asks the carrier for the channel. 0 or a negative errno.
+int Endpoint::connect(nvlf_addr address, Peer*& ret_peer) noexcept {
+    if (const int e = nvlf_ep_lookup(domain.nvlf, &address); e != 0) return e;
+    accept_all();
+    ret_peer = known(address);
+    if (ret_peer != nullptr) return 0;
+    ::nvlf_channel* channel = nullptr;
+    if (const int e = nvlf_ep_connect(ep, &address, &channel); e != 0) return e;
+    ret_peer = adopt(channel);
+    return ret_peer != nullptr ? 0 : -ENOMEM;
+}
+
+// A service that nobody has published yet: the application tries again, as often as it likes but for so long only.
+ssize_t Endpoint::not_there_yet(fi_addr_t to) noexcept {
+    const auto now = Clock::now();
+    if (contact_addr != to) contact_until = now + std::chrono::milliseconds{params().connect_timeout_ms};
+    contact_addr = to;
+    contact_next = now + contact_retry;
+    return now < contact_until ? -FI_EAGAIN : -FI_EHOSTUNREACH;
+}
+
+// After the address vector changed, what we remember of it may no longer be true.
+void Endpoint::forget_stale_addresses() noexcept {
+    const std::uint32_t changes = av->changes();
+    if (changes == av_changes) return;
+    av_changes = changes;
+    for (Peer* peer : live) peer->fi_addr = FI_ADDR_NOTAVAIL;
+    for (Peer*& peer : by_addr) peer = nullptr;
+}
+
+// Takes the channel. nullptr without memory: the channel is given back, and the peer sees us as silent.
+Peer* Endpoint::adopt(::nvlf_channel* channel) noexcept try {
+    const bool self = std::memcmp(nvlf_channel_peer(channel), nvlf_ep_addr(ep), sizeof(nvlf_addr)) == 0;
+    peers.reserve(peers.size() + 1);
+    live.reserve(live.size() + 1);
+    auto peer = std::make_unique<Peer>(channel, self);
+    unreported_death = 0; // Somebody new: receives have a hope again.
+    by_endpoint[endpoint_key(peer->address)] = peer.get();
+    live.push_back(peer.get());
+    peers.push_back(std::move(peer));
+    return peers.back().get();
+} catch (const std::bad_alloc&) {
+    nvlf_channel_put(channel);
+    return nullptr;
+}
+
+void Endpoint::accept_all() noexcept {
+    for (std::uint32_t i = 0; i < NVLF_MAX_PENDING_ACCEPTS; ++i) {
+        ::nvlf_channel* channel = nullptr;
+        if (nvlf_ep_accept(ep, &channel) != 0) return;
+        if (adopt(channel) == nullptr) return;
+    }
+}
+
+// After the carrier said that something about our peers changed.
+[[gnu::cold]] void Endpoint::check_peers() noexcept {
+    accept_all();
+    for (std::size_t i = live.size(); i-- > 0;) {
+        Peer& peer = *live[i];
+        if (nvlf_channel_alive(peer.channel) != 0) continue;
+        while (peer.up() && drain(peer, NVLF_LANE_SLOTS)) {}
+        if (peer.up()) fail_peer(peer, peer.said_bye ? FI_ECONNRESET : FI_ECONNABORTED);
+    }
+}
+
+// The peer is gone, or not to be trusted any more. Its record stays, its channel goes.
+[[gnu::cold]] void Endpoint::fail_peer(Peer& peer, int error) noexcept {
+    if (!peer.up()) return;
+    peer.state = peer.said_bye ? Peer::State::closed : Peer::State::dead;
+    std::erase(live, &peer);
+    peer.control.clear();
+    peer.streams.clear();
+    tx_ops.for_each_used([&](TxOp& op) {
+        if (op.peer != &peer) return;
+        op.streaming = false;
+        finish(op, error);
+    });
+    for (MatchQueue* queue : {&msg_queue, &tagged_queue})
+        queue->unexpected.remove_and_dispose_if(
+            [&](const Unexpected& u) { return u.message.peer == &peer && u.message.rendezvous; },
+            [&](Unexpected* u) { unexpected.give(u); });
+    rx_ops.for_each_used([&](RxOp& op) {
+        if (op.message.peer == &peer && op.message.rendezvous && op.got < op.wanted) end_large(op, error);
+    });
+    to_bury = true;
+    if (peer.said_bye) return;
+    bool told = fail_receives_that_only(&peer, error);
+    if (live.empty()) told |= fail_receives_that_only(nullptr, error);
+    // With no receive posted to carry the news, the next one does.
+    if (!told && live.empty()) unreported_death = error;
+}
+
+// Gives back the channels of those that are gone, once nobody up the stack works on them.
+void Endpoint::bury() noexcept {
+    to_bury = false;
+    for (auto& peer : peers)
+        if (!peer->up() && peer->channel != nullptr) {
+            for (DirectImport& import : peer->direct) (void)nvlf_mem_put(import.memory);
+            peer->direct.clear();
+            nvlf_channel_put(std::exchange(peer->channel, nullptr));
+        }
+}
+
+// Receives that only this peer can satisfy; nullptr: those that nobody can any more, since all peers are gone and one
+// of them died in the middle of things.
+bool Endpoint::fail_receives_that_only(const Peer* peer, int error) noexcept {
+    bool any = false;
+    for (MatchQueue* queue : {&msg_queue, &tagged_queue})
+        for (auto it = queue->posted.begin(); it != queue->posted.end();) {
+            RxOp& op = *it++;
+            const bool named = directed && op.source != FI_ADDR_UNSPEC;
+            if (peer != nullptr ? !named || op.source != peer->fi_addr : named) continue;
+            queue->posted.erase(queue->posted.iterator_to(op));
+            op.retired = true;
+            fail_rx(op, nullptr, 0, 0, error, op.pending == 0);
+            if (op.pending == 0) free_rx(op);
+            any = true;
+        }
+    return any;
+}
+
+// The fabric itself is gone. Nobody would tell us of a peer's death any more, so nothing may be left waiting.
+[[gnu::cold]] void Endpoint::fail_all(int error) noexcept {
+    if (dead != 0) return;
+    dead = error;
+    while (!live.empty()) fail_peer(*live.back(), error);
+    for (MatchQueue* queue : {&msg_queue, &tagged_queue})
+        while (!queue->posted.empty()) {
+            RxOp& op = queue->posted.front();
+            queue->posted.pop_front();
+            op.retired = true;
+            fail_rx(op, nullptr, 0, 0, error, op.pending == 0);
+            if (op.pending == 0) free_rx(op);
+        }
+}
+
+fi_addr_t Endpoint::source_of(Peer& peer) noexcept {
+    if (av == nullptr) return FI_ADDR_NOTAVAIL;
+    forget_stale_addresses();
+    if (peer.fi_addr == FI_ADDR_NOTAVAIL) peer.fi_addr = av->find(peer.address);
+    return peer.fi_addr;
+}
+
+// In good order: whoever reads this does not take our silence for death. A lane that is full keeps it from him.
+void Endpoint::say_bye() noexcept {
+    for (Peer* peer : live) {
+        if (peer->self || peer->tx.room(0).failed()) continue;
+        nvlf_slot& slot = peer->tx.slot();
+        slot.op = wire::op_bye;
+        slot.flags = 0;
+        slot.len = 0;
+        peer->tx.publish();
+        nvlf_channel_notify(peer->channel);
+    }
+}
+
+} // namespace nvlf::ofi

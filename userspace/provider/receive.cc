@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// receive.cc - receives posted, messages matched with them, buffers filled.
+//
+// A message finds its receive in one of three ways: the receive waits (match), the message waits (find_unexpected), or
+// it waits set aside for one receive (claim). Large messages are only asked for once a receive has them, so that what
+// waits in our heap is bounded by unexpected_limit and eager_limit.
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "endpoint.hpp"
+
+namespace nvlf::ofi {
+
+ssize_t Endpoint::receive(const ReceiveRequest& request) noexcept {
+    const std::lock_guard guard{lock};
+    if (ep == nullptr) return -FI_EOPBADSTATE;
+    if (dead != 0) return -dead;
+    if ((request.flags & FI_CLAIM) != 0 && (request.flags & FI_PEEK) == 0) return claim(request);
+    if ((request.flags & FI_PEEK) != 0) return peek(request);
+    RxOp* op = rx_ops.take();
+    if (op == nullptr) return -FI_EAGAIN;
+    op->context = request.context;
+    op->flags = request.flags;
+    op->tag = request.tag;
+    op->ignore = request.ignore;
+    op->source = directed ? request.source : FI_ADDR_UNSPEC;
+    op->to = request.to;
+    op->parent = nullptr;
+    op->message = Envelope{.tagged = request.tagged};
+    op->wanted = op->got = op->used = 0;
+    op->pending = 0;
+    op->retired = false;
+    MatchQueue& queue = request.tagged ? tagged_queue : msg_queue;
+    if (!queue.unexpected.empty()) [[unlikely]] {
+        while (Unexpected* message = find_unexpected(request)) {
+            queue.unexpected.erase(queue.unexpected.iterator_to(*message));
+            if (!consume(*op, *message)) return 0;
+        }
+    }
+    if (unreported_death != 0 && op->source == FI_ADDR_UNSPEC) [[unlikely]] {
+        fail_rx(*op, nullptr, 0, 0, std::exchange(unreported_death, 0), true);
+        free_rx(*op);
+        return 0;
+    }
+    queue.posted.push_back(*op);
+    return 0;
+}
+
+Unexpected* Endpoint::find_unexpected(const ReceiveRequest& request) noexcept {
+    MatchQueue& queue = request.tagged ? tagged_queue : msg_queue;
+    for (Unexpected& u : queue.unexpected) {
+        if (request.tagged && !tags_match(request.tag, request.ignore, u.message.tag)) continue;
+        if (directed && request.source != FI_ADDR_UNSPEC && source_of(*u.message.peer) != request.source) continue;
+        return &u;
+    }
+    return nullptr;
+}
+
+// FI_PEEK: is there such a message? With FI_CLAIM it is set aside for the receive of the same context that will take it,
+// with FI_DISCARD it is thrown away. A miss is an error entry FI_ENOMSG, as fi_tagged(3) has it.
+ssize_t Endpoint::peek(const ReceiveRequest& request) noexcept {
+    if (rx_cq == nullptr) return -FI_EOPBADSTATE;
+    const std::uint64_t kind = FI_RECV | (request.tagged ? FI_TAGGED : FI_MSG);
+    Unexpected* found = find_unexpected(request);
+    if (found == nullptr) {
+        // What lies in the lanes has come as well.
+        for (std::size_t i = live.size(); i-- > 0;) (void)drain(*live[i], NVLF_LANE_SLOTS);
+        found = find_unexpected(request);
+    }
+    if (found == nullptr) {
+        rx_cq->push_error({.c = {.context = request.context, .flags = kind, .tag = request.tag}, .err = FI_ENOMSG});
+        return 0;
+    }
+    const Envelope& m = found->message;
+    rx_cq->push({.context = request.context,
+                 .flags = kind | (m.has_cq_data ? FI_REMOTE_CQ_DATA : 0),
+                 .len = m.total,
+                 .data = m.cq_data,
+                 .tag = m.tag,
+                 .source = source_of(*m.peer)});
+    if ((request.flags & (FI_CLAIM | FI_DISCARD)) == 0) return 0;
+    MatchQueue& queue = request.tagged ? tagged_queue : msg_queue;
+    queue.unexpected.erase(queue.unexpected.iterator_to(*found));
+    if ((request.flags & FI_DISCARD) != 0) {
+        drop(*found);
+        return 0;
+    }
+    found->claimed_by = request.context;
+    claimed.push_back(*found);
+    return 0;
+}
+
+ssize_t Endpoint::claim(const ReceiveRequest& request) noexcept {
+    for (Unexpected& u : claimed) {
+        if (u.claimed_by != request.context || u.message.tagged != request.tagged) continue;
+        RxOp* op = nullptr;
+        if ((request.flags & FI_DISCARD) == 0) {
+            op = rx_ops.take();
+            if (op == nullptr) return -FI_EAGAIN;
+            op->context = request.context;
+            op->flags = request.flags & ~FI_MULTI_RECV;
+            op->to = request.to;
+            op->source = FI_ADDR_UNSPEC;
+            op->message = Envelope{.tagged = request.tagged};
+            op->parent = nullptr;
+            op->wanted = op->got = op->used = 0;
+            op->pending = 0;
+            op->retired = false;
+        }
+        claimed.erase(claimed.iterator_to(u));
+        const Envelope m = u.message;
+        if (op != nullptr && m.rendezvous && !m.peer->up()) { // Its sender died in between.
+            drop(u);
+            fail_rx(*op, &m, 0, m.total, FI_ECONNABORTED, true);
+            free_rx(*op);
+            return 0;
+        }
+        if (op != nullptr) {
+            (void)consume(*op, u);
+            return 0;
+        }
+        drop(u);
+        if (rx_cq != nullptr)
+            rx_cq->push({.context = request.context, .flags = FI_RECV | (m.tagged ? FI_TAGGED : FI_MSG), .tag = m.tag});
+        return 0;
+    }
+    return -FI_EINVAL; // Nothing was claimed with this context.
+}
+
+// Throws a waiting message away; its sender's operation ends.
+void Endpoint::drop(Unexpected& u) noexcept {
+    const Envelope m = u.message;
+    unexpected_bytes -= u.bytes;
+    u.data.reset();
+    u.bytes = 0;
+    unexpected.give(&u);
+    if (m.rendezvous) answer(*m.peer, wire::op_cts, wire::Cts{m.id, 0, 0});
+    if (m.wants_ack) answer(*m.peer, wire::op_ack, wire::Ack{m.id, 0, 0});
+}
+
+// The receive takes a message that waited. As deliver().
+bool Endpoint::consume(RxOp& op, Unexpected& u) noexcept {
+    const Envelope message = u.message;
+    const std::unique_ptr<std::byte[]> data = std::move(u.data);
+    const std::size_t bytes = std::exchange(u.bytes, 0);
+    unexpected_bytes -= bytes;
+    unexpected.give(&u);
+    return deliver(op, message, {data.get(), bytes});
+}
+
+// The posted receive for a message, removed from the queue unless it is a multi-receive buffer with room left.
+RxOp* Endpoint::match(const Envelope& message) noexcept {
+    MatchQueue& queue = message.tagged ? tagged_queue : msg_queue;
+    for (RxOp& op : queue.posted) {
+        if (message.tagged && !tags_match(op.tag, op.ignore, message.tag)) continue;
+        if (op.source != FI_ADDR_UNSPEC && source_of(*message.peer) != op.source) continue;
+        if ((op.flags & FI_MULTI_RECV) == 0) queue.posted.erase(queue.posted.iterator_to(op));
+        return &op;
+    }
+    return nullptr;
+}
+
+// A whole message, or the start of a large one, for this receive. True: it is a multi-receive buffer that takes more.
+// False: the receive is over or in flight, and no longer the caller's.
+bool Endpoint::deliver(RxOp& op, const Envelope& message, std::span<const std::byte> payload) noexcept {
+    if (message.rendezvous) return start_large(op, message);
+    const bool multi = (op.flags & FI_MULTI_RECV) != 0;
+    const std::size_t at = op.used;
+    const std::size_t bytes = op.to.scatter(at, payload);
+    if (multi) {
+        op.used += bytes;
+        retire_if_full(op);
+    }
+    const bool last = multi && op.retired && op.pending == 0;
+    if (bytes < payload.size()) fail_rx(op, &message, bytes, payload.size() - bytes, FI_ETRUNC, last);
+    else complete_rx(op, message, static_cast<std::byte*>(op.to.iov[0].iov_base) + at, bytes, last);
+    if (message.wants_ack) answer(*message.peer, wire::op_ack, wire::Ack{message.id, 0, 0});
+    if (multi && !op.retired) return true;
+    if (!multi || last) free_rx(op);
+    return false;
+}
+
+// Asks for as much of a large message as fits. As deliver().
+bool Endpoint::start_large(RxOp& op, const Envelope& message) noexcept {
+    const bool multi = (op.flags & FI_MULTI_RECV) != 0;
+    RxOp* piece = multi ? rx_ops.take() : &op;
+    if (piece == nullptr) { // At the limit of receives: what lands in this buffer could not be kept apart. Refuse it.
+        fail_rx(op, &message, 0, message.total, FI_ENOMEM, false);
+        answer(*message.peer, wire::op_cts, wire::Cts{message.id, 0, 0});
+        return true;
+    }
+    if (multi) {
+        piece->context = op.context;
+        piece->flags = op.flags;
+        piece->tag = op.tag;
+        piece->source = op.source;
+        piece->parent = &op;
+        piece->retired = false;
+        piece->pending = 0;
+        piece->used = 0;
+        piece->to.set(static_cast<std::byte*>(op.to.iov[0].iov_base) + op.used,
+                      std::min<std::size_t>(message.total, op.to.total - op.used));
+        op.used += piece->to.total;
+        ++op.pending;
+        retire_if_full(op);
+    }
+    const bool takes_more = multi && !op.retired;
+    piece->message = message;
+    piece->got = 0;
+    piece->wanted = std::min<std::size_t>(message.total, piece->to.total);
+    answer(*message.peer, wire::op_cts, wire::Cts{message.id, piece->handle(), piece->wanted});
+    if (piece->wanted == 0) end_large(*piece, 0);
+    return takes_more;
+}
+
+// All of a large message is there that will come.
+void Endpoint::end_large(RxOp& op, int error) noexcept {
+    RxOp* parent = op.parent;
+    const Envelope message = op.message;
+    bool last = false;
+    if (parent != nullptr) {
+        --parent->pending;
+        last = parent->retired && parent->pending == 0;
+    }
+    if (error != 0) fail_rx(op, &message, op.got, 0, error, last);
+    else if (op.wanted < message.total) fail_rx(op, &message, op.wanted, message.total - op.wanted, FI_ETRUNC, last);
+    else complete_rx(op, message, static_cast<std::byte*>(op.to.iov[0].iov_base), op.wanted, last);
+    if (message.wants_ack && error == 0)
+        answer(*message.peer, wire::op_ack, wire::Ack{message.id, 0, 0});
+    op.message.rendezvous = false;
+    free_rx(op);
+    if (last) free_rx(*parent);
+}
+
+// Takes a multi-receive buffer off the queue when too little of it is left.
+void Endpoint::retire_if_full(RxOp& op) noexcept {
+    if (op.retired || op.to.total - op.used >= min_multi_recv) return;
+    op.retired = true;
+    if (op.is_linked()) {
+        MatchQueue& queue = op.message.tagged ? tagged_queue : msg_queue;
+        queue.posted.erase(queue.posted.iterator_to(op));
+    }
+}
+
+void Endpoint::complete_rx(RxOp& op, const Envelope& message, std::byte* at, std::size_t bytes,
+                           bool last_of_buffer) noexcept {
+    if (recv_cntr != nullptr) recv_cntr->add(1);
+    if (rx_cq == nullptr) return;
+    // The application must learn that its buffer is free again, whether it wants to hear of the message or not.
+    if (rx_selective && (op.flags & FI_COMPLETION) == 0 && !last_of_buffer) return;
+    rx_cq->push({.context = op.context,
+                 .flags = FI_RECV | (message.tagged ? FI_TAGGED : FI_MSG) |
+                          (message.has_cq_data ? FI_REMOTE_CQ_DATA : 0) | (last_of_buffer ? FI_MULTI_RECV : 0),
+                 .len = bytes,
+                 .buf = at,
+                 .data = message.cq_data,
+                 .tag = message.tag,
+                 .source = (caps & FI_SOURCE) != 0 ? source_of(*message.peer) : FI_ADDR_NOTAVAIL});
+}
+
+// `message` is nullptr when none was matched.
+void Endpoint::fail_rx(RxOp& op, const Envelope* message, std::size_t bytes, std::size_t lost, int error,
+                       bool last_of_buffer) noexcept {
+    if (recv_cntr != nullptr) recv_cntr->add_error(1);
+    if (rx_cq == nullptr) return;
+    const bool tagged = message != nullptr ? message->tagged : op.message.tagged;
+    const bool last = (op.flags & FI_MULTI_RECV) != 0 && last_of_buffer;
+    Failure failure{.c = {.context = op.context,
+                          .flags = FI_RECV | (tagged ? FI_TAGGED : FI_MSG) | (last ? FI_MULTI_RECV : 0),
+                          .len = bytes,
+                          .buf = op.to.count > 0 ? op.to.iov[0].iov_base : nullptr,
+                          .tag = op.tag},
+                    .err = error,
+                    .olen = lost};
+    if (message != nullptr) {
+        failure.c.tag = message->tag;
+        failure.c.data = message->cq_data;
+        failure.c.source = source_of(*message->peer);
+        failure.source = message->peer->address;
+    }
+    rx_cq->push_error(failure);
+}
+
+// ---- Slots in. Each answers false when the slot cannot be taken in yet. --------------------------------------------
+
+bool Endpoint::on_msg(Peer& peer, const nvlf_slot& slot) noexcept {
+    Envelope message{.peer = &peer,
+                     .tag = slot.tag,
+                     .tagged = (slot.flags & wire::flag_tagged) != 0,
+                     .has_cq_data = (slot.flags & wire::flag_cq_data) != 0,
+                     .wants_ack = (slot.flags & wire::flag_ack) != 0};
+    const auto* at = reinterpret_cast<const std::byte*>(slot.data);
+    if (message.has_cq_data) {
+        std::memcpy(&message.cq_data, at, sizeof message.cq_data);
+        at += sizeof message.cq_data;
+    }
+    if (message.wants_ack) {
+        std::memcpy(&message.id, at, sizeof message.id);
+        at += sizeof message.id;
+    }
+    const auto header = static_cast<std::size_t>(at - reinterpret_cast<const std::byte*>(slot.data));
+    const bool in_ring = (slot.flags & wire::flag_ring) != 0;
+    if (!in_ring && (slot.len < header || slot.len > NVLF_SLOT_DATA)) [[unlikely]] return broken(peer);
+    message.total = in_ring ? slot.len : slot.len - header;
+
+    RxOp* op = match(message);
+    if (op == nullptr && unexpected_bytes + message.total > unexpected_limit) return false;
+    std::span<const std::byte> payload{at, message.total};
+    if (in_ring) {
+        auto ring = peer.rx.payload(slot.len);
+        if (!ring) return broken(peer);
+        payload = *ring;
+    }
+    if (op == nullptr) return keep_unexpected(message, payload);
+    (void)deliver(*op, message, payload);
+    return true;
+}
+
+bool Endpoint::on_rts(Peer& peer, const nvlf_slot& slot) noexcept {
+    const auto rts = wire::get<wire::Rts>(slot);
+    const Envelope message{.peer = &peer,
+                           .tag = slot.tag,
+                           .cq_data = rts.cq_data,
+                           .id = rts.id,
+                           .total = rts.total,
+                           .tagged = (slot.flags & wire::flag_tagged) != 0,
+                           .has_cq_data = (slot.flags & wire::flag_cq_data) != 0,
+                           .wants_ack = (slot.flags & wire::flag_ack) != 0,
+                           .rendezvous = true};
+    RxOp* op = match(message);
+    if (op == nullptr) return keep_unexpected(message, {});
+    (void)deliver(*op, message, {});
+    return true;
+}
+
+// Without memory for it the conversation ends, in error at both ends: a message in the middle of it would be lost.
+bool Endpoint::keep_unexpected(const Envelope& message, std::span<const std::byte> payload) noexcept {
+    Unexpected* u = unexpected.take();
+    if (u == nullptr) return drop_peer(*message.peer, FI_ENOMEM);
+    u->message = message;
+    u->bytes = payload.size();
+    if (!payload.empty()) {
+        u->data.reset(new (std::nothrow) std::byte[payload.size()]);
+        if (u->data == nullptr) {
+            unexpected.give(u);
+            return drop_peer(*message.peer, FI_ENOMEM);
+        }
+        std::memcpy(u->data.get(), payload.data(), payload.size());
+        unexpected_bytes += payload.size();
+    }
+    (message.tagged ? tagged_queue : msg_queue).unexpected.push_back(*u);
+    return true;
+}
+
+bool Endpoint::on_data(Peer& peer, const nvlf_slot& slot) noexcept {
+    auto payload = peer.rx.payload(slot.len);
+    if (!payload) return broken(peer);
+    RxOp* op = rx_ops.find(wire::get<wire::Data>(slot).receiver);
+    if (op == nullptr || op->message.peer != &peer || !op->message.rendezvous || op->got >= op->wanted) return true;
+    const std::size_t room = op->wanted - op->got;
+    op->got += op->to.scatter(op->got, payload->first(std::min(room, payload->size())));
+    if (op->got == op->wanted) end_large(*op, 0);
+    return true;
+}
+
+} // namespace nvlf::ofi

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// rma.cc - fi_rma(3): one-sided reads and writes.
+#include "calls.hpp"
+
+namespace nvlf::ofi {
+namespace {
+
+ssize_t start(fid_ep* fid, const RmaRequest& request) noexcept {
+    const bool write = request.write;
+    const std::uint64_t known = write ? send_flags_known : send_flags_known & ~(FI_REMOTE_CQ_DATA | FI_INJECT);
+    if ((request.flags & ~known) != 0) return -FI_EBADFLAGS;
+    if ((request.flags & FI_INJECT) != 0 && request.local.total > inject_limit) return -FI_EMSGSIZE;
+    std::uint64_t remote = 0;
+    for (std::size_t i = 0; i < request.segments; ++i) remote += request.segment[i].bytes;
+    if (request.segments == 0 || remote != request.local.total) return -FI_EINVAL;
+    return endpoint_of(fid).one_sided(request);
+}
+
+// One remote segment as long as the local buffers together.
+ssize_t one_segment(fid_ep* fid, RmaRequest& request, std::uint64_t addr, std::uint64_t key) noexcept {
+    request.segment[0] = {addr, request.local.total, key};
+    request.segments = 1;
+    return start(fid, request);
+}
+
+ssize_t message(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags, bool write) noexcept {
+    RmaRequest r{.to = msg->addr, .cq_data = msg->data, .flags = flags, .context = msg->context, .write = write};
+    if (!set_buffers(r.local, msg->msg_iov, msg->iov_count)) return -FI_EINVAL;
+    if (msg->rma_iov_count > iov_limit || (msg->rma_iov == nullptr && msg->rma_iov_count > 0)) return -FI_EINVAL;
+    for (std::size_t i = 0; i < msg->rma_iov_count; ++i)
+        r.segment[i] = {msg->rma_iov[i].addr, msg->rma_iov[i].len, msg->rma_iov[i].key};
+    r.segments = msg->rma_iov_count;
+    return start(fid, r);
+}
+
+ssize_t rma_read(fid_ep* ep, void* buf, std::size_t len, void*, fi_addr_t src, std::uint64_t addr, std::uint64_t key,
+                 void* context) {
+    RmaRequest r{.to = src, .flags = endpoint_of(ep).tx_flags & ~FI_INJECT, .context = context};
+    r.local.set(buf, len);
+    return one_segment(ep, r, addr, key);
+}
+
+ssize_t rma_readv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t src, std::uint64_t addr,
+                  std::uint64_t key, void* context) {
+    RmaRequest r{.to = src, .flags = endpoint_of(ep).tx_flags & ~FI_INJECT, .context = context};
+    return set_buffers(r.local, iov, count) ? one_segment(ep, r, addr, key) : -FI_EINVAL;
+}
+
+ssize_t rma_readmsg(fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) { return message(ep, msg, flags, false); }
+
+ssize_t rma_write(fid_ep* ep, const void* buf, std::size_t len, void*, fi_addr_t dest, std::uint64_t addr,
+                  std::uint64_t key, void* context) {
+    RmaRequest r{.to = dest, .flags = endpoint_of(ep).tx_flags, .context = context, .write = true};
+    r.local.set(buf, len);
+    return one_segment(ep, r, addr, key);
+}
+
+ssize_t rma_writev(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t dest, std::uint64_t addr,
+                   std::uint64_t key, void* context) {
+    RmaRequest r{.to = dest, .flags = endpoint_of(ep).tx_flags, .context = context, .write = true};
+    return set_buffers(r.local, iov, count) ? one_segment(ep, r, addr, key) : -FI_EINVAL;
+}
+
+ssize_t rma_writemsg(fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) { return message(ep, msg, flags, true); }
+
+ssize_t rma_inject(fid_ep* ep, const void* buf, std::size_t len, fi_addr_t dest, std::uint64_t addr,
+                   std::uint64_t key) {
+    RmaRequest r{.to = dest, .flags = FI_INJECT, .write = true, .silent = true};
+    r.local.set(buf, len);
+    return one_segment(ep, r, addr, key);
+}
+
+ssize_t rma_writedata(fid_ep* ep, const void* buf, std::size_t len, void*, std::uint64_t data, fi_addr_t dest,
+                      std::uint64_t addr, std::uint64_t key, void* context) {
+    RmaRequest r{.to = dest,
+                 .cq_data = data,
+                 .flags = endpoint_of(ep).tx_flags | FI_REMOTE_CQ_DATA,
+                 .context = context,
+                 .write = true};
+    r.local.set(buf, len);
+    return one_segment(ep, r, addr, key);
+}
+
+ssize_t rma_injectdata(fid_ep* ep, const void* buf, std::size_t len, std::uint64_t data, fi_addr_t dest,
+                       std::uint64_t addr, std::uint64_t key) {
+    RmaRequest r{.to = dest, .cq_data = data, .flags = FI_INJECT | FI_REMOTE_CQ_DATA, .write = true, .silent = true};
+    r.local.set(buf, len);
+    return one_segment(ep, r, addr, key);
+}
+
+} // namespace
+
+fi_ops_rma rma_ops{sizeof(fi_ops_rma), rma_read,     rma_readv,  rma_readmsg,   rma_write,
+                   rma_writev,         rma_writemsg, rma_inject, rma_writedata, rma_injectdata};
+
+} // namespace nvlf::ofi

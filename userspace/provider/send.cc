@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// send.cc - messages out.
+//
+// A message up to eager_limit is copied into the lane and forgotten: its buffer is free and it will be delivered whatever
+// the sender does next (transmit complete). A larger one announces itself and streams when a receive asks for it, in
+// pieces that both ends copy at the same time.
+#include <new>
+
+#include "endpoint.hpp"
+
+namespace nvlf::ofi {
+namespace {
+
+// Payload and header go where the slot's layout (wire.hpp) wants them; the caller has checked for room.
+void write_msg(LaneProducer& tx, const SendRequest& request, std::uint64_t id, bool in_ring) noexcept {
+    nvlf_slot& slot = tx.slot();
+    std::uint8_t flags = request.tagged ? std::uint8_t{wire::flag_tagged} : std::uint8_t{0};
+    std::size_t at = 0;
+    if ((request.flags & FI_REMOTE_CQ_DATA) != 0) {
+        flags |= wire::flag_cq_data;
+        std::memcpy(slot.data, &request.cq_data, sizeof request.cq_data);
+        at = sizeof request.cq_data;
+    }
+    if (id != 0) {
+        flags |= wire::flag_ack;
+        std::memcpy(slot.data + at, &id, sizeof id);
+        at += sizeof id;
+    }
+    const auto bytes = static_cast<std::uint32_t>(request.from.total); // At most eager_limit.
+    if (in_ring) {
+        flags |= wire::flag_ring;
+        request.from.gather(0, tx.payload(bytes), bytes);
+        slot.len = static_cast<std::uint16_t>(bytes);
+    } else {
+        request.from.gather(0, reinterpret_cast<std::byte*>(slot.data) + at, bytes);
+        slot.len = static_cast<std::uint16_t>(at + bytes);
+    }
+    slot.op = wire::op_msg;
+    slot.flags = flags;
+    slot.tag = request.tag;
+    tx.publish();
+}
+
+} // namespace
+
+ssize_t Endpoint::send(const SendRequest& request) noexcept {
+    const std::lock_guard guard{lock};
+    ssize_t error = 0;
+    Peer* peer = peer_for(request.to, error);
+    if (peer == nullptr) [[unlikely]] return error;
+    return request.from.total <= eager_limit ? send_eager(*peer, request) : send_large(*peer, request);
+}
+
+ssize_t Endpoint::send_eager(Peer& peer, const SendRequest& request) noexcept {
+    const bool wants_ack = (request.flags & FI_DELIVERY_COMPLETE) != 0;
+    const std::size_t header =
+        ((request.flags & FI_REMOTE_CQ_DATA) != 0 ? sizeof(std::uint64_t) : 0) + (wants_ack ? sizeof(std::uint64_t) : 0);
+    const bool in_ring = request.from.total + header > NVLF_SLOT_DATA;
+    if (const Errno e = peer.tx.room(in_ring ? static_cast<std::uint32_t>(request.from.total) : 0, control_reserve);
+        e.failed()) [[unlikely]] {
+        if (e == Errno{EPROTO}) fail_peer(peer, FI_ECONNABORTED);
+        return e == Errno{EAGAIN} ? -FI_EAGAIN : -FI_EHOSTUNREACH;
+    }
+    if (!wants_ack) [[likely]] {
+        write_msg(peer.tx, request, 0, in_ring);
+        nvlf_channel_notify(peer.channel);
+        complete_tx(request.tagged ? FI_TAGGED : FI_MSG, request.flags, request.context, request.silent);
+        return 0;
+    }
+    TxOp* op = tx_ops.take();
+    if (op == nullptr) return -FI_EAGAIN;
+    op->kind = TxOp::Kind::eager;
+    op->peer = &peer;
+    op->context = request.context;
+    op->flags = request.flags;
+    op->tagged = request.tagged;
+    op->silent = request.silent;
+    op->streaming = false;
+    write_msg(peer.tx, request, op->handle(), in_ring);
+    nvlf_channel_notify(peer.channel);
+    return 0;
+}
+
+ssize_t Endpoint::send_large(Peer& peer, const SendRequest& request) noexcept {
+    if (const Errno e = peer.tx.room(0, control_reserve); e.failed()) {
+        if (e == Errno{EPROTO}) fail_peer(peer, FI_ECONNABORTED);
+        return e == Errno{EAGAIN} ? -FI_EAGAIN : -FI_EHOSTUNREACH;
+    }
+    TxOp* op = tx_ops.take();
+    if (op == nullptr) return -FI_EAGAIN;
+    op->kind = TxOp::Kind::large;
+    op->peer = &peer;
+    op->context = request.context;
+    op->flags = request.flags;
+    op->tagged = request.tagged;
+    op->silent = request.silent;
+    op->streaming = false;
+    op->delivered = false;
+    op->local = request.from;
+    op->offset = 0;
+    op->total = 0;
+    nvlf_slot& slot = peer.tx.slot();
+    slot.op = wire::op_rts;
+    slot.len = sizeof(wire::Rts);
+    slot.flags = static_cast<std::uint8_t>((request.tagged ? wire::flag_tagged : 0) |
+                                           ((request.flags & FI_REMOTE_CQ_DATA) != 0 ? wire::flag_cq_data : 0) |
+                                           ((request.flags & FI_DELIVERY_COMPLETE) != 0 ? wire::flag_ack : 0));
+    slot.tag = request.tag;
+    wire::put(slot, wire::Rts{op->handle(), request.from.total, request.cq_data});
+    peer.tx.publish();
+    nvlf_channel_notify(peer.channel);
+    return 0;
+}
+
+// An answer must not fail: it takes one of the slots kept back for it, or waits in our own memory.
+void Endpoint::answer(Peer& peer, const nvlf_slot& slot) noexcept {
+    if (!peer.up()) return;
+    if (!peer.control.empty() || peer.tx.room(0).failed()) {
+        try {
+            peer.control.push_back(slot);
+        } catch (const std::bad_alloc&) {
+            fail_peer(peer, FI_ENOMEM); // The peer would wait for ever.
+        }
+        return;
+    }
+    nvlf_slot& to = peer.tx.slot();
+    to.len = slot.len;
+    to.op = slot.op;
+    to.flags = slot.flags;
+    to.tag = slot.tag;
+    std::memcpy(to.data, slot.data, sizeof to.data);
+    peer.tx.publish();
+    nvlf_channel_notify(peer.channel);
+}
+
+void Endpoint::start_stream(Peer& peer, TxOp& op) noexcept {
+    op.streaming = true;
+    peer.streams.push_back(op);
+    pump(peer);
+}
+
+// Moves what waits: answers first, then a piece of each stream in turn, until the lane is full.
+void Endpoint::pump(Peer& peer) noexcept {
+    const std::uint64_t before = peer.tx.published();
+    while (!peer.control.empty() && !peer.tx.room(0).failed()) {
+        const nvlf_slot slot = peer.control.front();
+        nvlf_slot& to = peer.tx.slot();
+        to.len = slot.len;
+        to.op = slot.op;
+        to.flags = slot.flags;
+        to.tag = slot.tag;
+        std::memcpy(to.data, slot.data, sizeof to.data);
+        peer.tx.publish();
+        peer.control.pop_front();
+    }
+    while (!peer.streams.empty()) {
+        TxOp& op = peer.streams.front();
+        if (!push_piece(peer, op)) break;
+        peer.streams.pop_front();
+        if (op.streaming) peer.streams.push_back(op);
+        else maybe_finish(op);
+    }
+    if (peer.channel != nullptr && peer.tx.published() != before) nvlf_channel_notify(peer.channel);
+}
+
+// One piece of a stream. False: no room now. Clears op.streaming after the last.
+bool Endpoint::push_piece(Peer& peer, TxOp& op) noexcept {
+    if (op.kind == TxOp::Kind::write) return push_write(peer, op);
+    if (op.kind == TxOp::Kind::read) return ask_next_segment(peer, op);
+    if (op.kind == TxOp::Kind::respond) return push_response(peer, op);
+    const auto bytes = static_cast<std::uint32_t>(std::min<std::size_t>(piece_bytes, op.total - op.offset));
+    if (peer.tx.room(bytes, control_reserve).failed()) return false;
+    op.local.gather(op.offset, peer.tx.payload(bytes), bytes);
+    nvlf_slot& slot = peer.tx.slot();
+    slot.op = wire::op_data;
+    slot.flags = wire::flag_ring;
+    slot.len = static_cast<std::uint16_t>(bytes);
+    wire::put(slot, wire::Data{op.remote});
+    peer.tx.publish();
+    op.offset += bytes;
+    op.streaming = op.offset < op.total;
+    return true;
+}
+
+void Endpoint::on_cts(Peer& peer, const nvlf_slot& slot) noexcept {
+    const auto cts = wire::get<wire::Cts>(slot);
+    TxOp* op = tx_ops.find(cts.id);
+    if (op == nullptr || op->kind != TxOp::Kind::large || op->peer != &peer || op->streaming || op->offset > 0) return;
+    op->remote = cts.receiver;
+    op->total = std::min<std::uint64_t>(cts.wanted, op->local.total);
+    if (op->total > 0) start_stream(peer, *op);
+    else maybe_finish(*op);
+}
+
+void Endpoint::on_ack(Peer& peer, const nvlf_slot& slot) noexcept {
+    const auto ack = wire::get<wire::Ack>(slot);
+    TxOp* op = tx_ops.find(ack.id);
+    if (op == nullptr || op->peer != &peer || op->kind == TxOp::Kind::respond) return;
+    if (op->error == 0) op->error = ack.error;
+    switch (op->kind) {
+    case TxOp::Kind::write:
+        if (op->unacknowledged > 0) --op->unacknowledged;
+        break;
+    case TxOp::Kind::read: // A read is only acknowledged when it is refused.
+        if (op->streaming) peer.streams.erase(peer.streams.iterator_to(*op));
+        op->streaming = false;
+        op->offset = op->local.total;
+        op->segment_at = op->segments;
+        break;
+    default: op->delivered = true;
+    }
+    maybe_finish(*op);
+}
+
+void Endpoint::maybe_finish(TxOp& op) noexcept {
+    if (op.streaming) return;
+    const bool wants_ack = (op.flags & FI_DELIVERY_COMPLETE) != 0;
+    switch (op.kind) {
+    case TxOp::Kind::eager:
+    case TxOp::Kind::large:
+        if (wants_ack && !op.delivered) return;
+        break;
+    case TxOp::Kind::write:
+        if (op.unacknowledged > 0) return;
+        break;
+    case TxOp::Kind::read:
+        if (op.segment_at < op.segments) return;
+        break;
+    case TxOp::Kind::respond: break;
+    }
+    finish(op, static_cast<int>(op.error));
+}
+
+// Reports the end of an operation and gives it back.
+void Endpoint::finish(TxOp& op, int error) noexcept {
+    std::uint64_t kind = 0;
+    switch (op.kind) {
+    case TxOp::Kind::write: kind = FI_RMA | FI_WRITE; break;
+    case TxOp::Kind::read: kind = FI_RMA | FI_READ; break;
+    default: kind = op.tagged ? FI_TAGGED : FI_MSG;
+    }
+    if (op.kind == TxOp::Kind::respond) {
+        // Nobody's: the reader learns of an error by an acknowledgement.
+    } else if (error == 0) {
+        complete_tx(kind, op.flags, op.context, op.silent);
+    } else {
+        if ((kind & FI_RMA) == 0) kind |= FI_SEND;
+        Cntr* counter = (kind & FI_WRITE) != 0 ? write_cntr : (kind & FI_READ) != 0 ? read_cntr : send_cntr;
+        if (counter != nullptr) counter->add_error(1);
+        if (tx_cq != nullptr) tx_cq->push_error({.c = {.context = op.context, .flags = kind}, .err = error});
+    }
+    op.copy.reset();
+    op.error = 0;
+    tx_ops.give(&op);
+}
+
+// `kind`: FI_MSG, FI_TAGGED, or FI_RMA with FI_READ or FI_WRITE.
+void Endpoint::complete_tx(std::uint64_t kind, std::uint64_t flags, void* context, bool silent) noexcept {
+    Cntr* counter = (kind & FI_WRITE) != 0 ? write_cntr : (kind & FI_READ) != 0 ? read_cntr : send_cntr;
+    if (counter != nullptr) counter->add(1);
+    if (silent || tx_cq == nullptr || (tx_selective && (flags & FI_COMPLETION) == 0)) return;
+    if ((kind & FI_RMA) == 0) kind |= FI_SEND;
+    tx_cq->push({.context = context, .flags = kind});
+}
+
+} // namespace nvlf::ofi

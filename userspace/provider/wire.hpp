@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// wire.hpp - what two endpoints of this provider say to each other in the slots of their lanes.
+//
+// A slot names an operation; its `tag` and up to 48 bytes of data are the operation's header, followed by the payload
+// when that fits. A larger payload lies in the lane's data ring (flag_ring) and then `len` is its length there. All
+// fields are written by a stranger: the receiving end copies a slot once, checks, and only then acts.
+//
+//   small, middle   msg                      payload in the slot or the ring; done for the sender when published
+//   large           rts -> cts -> data ...   the payload moves only when a buffer waits for it
+//   one-sided       write ... -> ack each    on memory that is not fabric memory: the target's progress applies it
+//                   read -> data ... / ack   (a refusal is an ack with an error)
+//
+// Identifiers are handles of the sender's own table (pool.hpp); the other end returns them as they came.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <type_traits>
+
+#include "nvlf/lane.h"
+
+namespace nvlf::ofi::wire {
+
+enum Op : std::uint8_t {
+    op_msg = 1,   // Whole message. flag_tagged, flag_cq_data, flag_ack.
+    op_rts,       // A large message waits at its sender.
+    op_cts,       // Send me so much of it.
+    op_data,      // A piece of a large message.
+    op_read_data, // A piece of what a read asked for.
+    op_ack,       // A write was applied, a message delivered; or refused.
+    op_write,     // One piece of a one-sided write; tag = key.
+    op_read,      // tag = key.
+    op_notify,    // A one-sided write that the initiator did by itself is complete: here is its remote CQ data.
+    op_bye,       // The endpoint closes in good order.
+};
+
+enum Flag : std::uint8_t {
+    flag_ring = 1,    // The payload is in the data ring.
+    flag_tagged = 2,
+    flag_cq_data = 4,
+    flag_ack = 8,     // The sender wants to hear of the delivery (op_msg, op_rts).
+    flag_last = 16,   // Last piece of a write.
+};
+
+// Headers, each at the start of slot.data.
+struct Msg {
+    std::uint64_t cq_data; // Present only with flag_cq_data.
+    std::uint64_t id;      // Present only with flag_ack; after cq_data if that is there.
+};
+struct Rts {
+    std::uint64_t id; // The sender's.
+    std::uint64_t total;
+    std::uint64_t cq_data;
+};
+struct Cts {
+    std::uint64_t id;       // The sender's.
+    std::uint64_t receiver; // The receiver's, to go with the data.
+    std::uint64_t wanted;   // At most `total`: less when the buffer is too small.
+};
+struct Data {
+    std::uint64_t receiver; // op_data: from the cts. op_read_data: the reader's id.
+};
+struct Ack {
+    std::uint64_t id;
+    std::uint32_t error; // FI_E*, positive; 0: fine.
+    std::uint32_t reserved;
+};
+struct Write {
+    std::uint64_t address; // Virtual address or offset in the region, as the target's mr_mode has it.
+    std::uint64_t id;
+    std::uint64_t cq_data;
+    std::uint64_t total; // Of all pieces.
+};
+struct Read {
+    std::uint64_t address;
+    std::uint64_t bytes;
+    std::uint64_t id;
+};
+struct Notify {
+    std::uint64_t bytes;
+    std::uint64_t cq_data;
+};
+
+template <class Header> void put(nvlf_slot& slot, const Header& header) noexcept {
+    static_assert(sizeof(Header) <= NVLF_SLOT_DATA && std::is_trivially_copyable_v<Header>);
+    std::memcpy(slot.data, &header, sizeof header);
+}
+
+// From our copy of the slot.
+template <class Header> [[nodiscard]] Header get(const nvlf_slot& slot) noexcept {
+    static_assert(sizeof(Header) <= NVLF_SLOT_DATA && std::is_trivially_copyable_v<Header>);
+    Header header;
+    std::memcpy(&header, slot.data, sizeof header);
+    return header;
+}
+
+} // namespace nvlf::ofi::wire
