@@ -165,4 +165,12 @@ BOOST_AUTO_TEST_CASE(windows_line_ends_are_no_mistake) {
     BOOST_TEST(mistakes(text) == "");
 }
 
+BOOST_AUTO_TEST_CASE(any_language_may_stand_in_strings_and_comments) {
+    const std::string star =
+        devices("gpu", 2) + switches("sw", 1) + wire("each_to_each", "gpu[*]", "to = \"sw0\" # \u00fc");
+    const Topology t =
+        loaded("\xEF\xBB\xBF# \u6f22\ndescription = \"\u00e9 \\\" # \u00e9\"\n" + topology_text({}, star));
+    BOOST_TEST(t.description == "\u00e9 \" # \u00e9");
+}
+
 BOOST_AUTO_TEST_CASE(text_that_is_not_utf8_is_refused) { BOOST_TEST(mistakes("name = \"\xff\xfe\"\n") != ""); }
