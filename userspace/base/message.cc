@@ -67,13 +67,15 @@ Errno receive_message(int socket, Message& message, int flags) noexcept {
     } while (got < 0 && errno == EINTR);
     if (got < 0) return last_errno();
     take_descriptors(header, message);
-    if ((header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
-        for (Fd& fd : message.fds) fd.reset();
-        message.fd_count = 0;
-        return Errno{EMSGSIZE};
-    }
     message.length = static_cast<std::size_t>(got);
-    return Errno{};
+    if ((header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0) return Errno{};
+    // The buffer has room for all that may come, so that descriptors which stop short of it could not be installed.
+    const bool out_of_descriptors = (header.msg_flags & MSG_TRUNC) == 0 && message.fd_count < message.fds.size();
+    for (Fd& fd : message.fds) fd.reset();
+    message.fd_count = 0;
+    if (out_of_descriptors) return Errno{EMFILE};
+    message.length = 0;
+    return Errno{EMSGSIZE};
 }
 
 } // namespace nvlf

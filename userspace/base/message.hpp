@@ -28,7 +28,9 @@ struct Message {
 [[nodiscard]] Errno send_message(int socket, std::span<const std::byte> body, std::span<const int> fds,
                                  int flags) noexcept;
 
-// Takes one message. EMSGSIZE when it (or its descriptors) did not fit: what came of it is closed and gone.
+// Takes one message.
+//   EMSGSIZE  it is longer, or has more descriptors, than a message may: what came of it is closed and gone
+//   EMFILE    this process has no descriptor left for those that it brought: they are gone, its bytes are here
 [[nodiscard]] Errno receive_message(int socket, Message& message, int flags) noexcept;
 
 } // namespace nvlf

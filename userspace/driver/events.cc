@@ -30,6 +30,7 @@ int nvlf_events(nvlf_fabric* fabric, uint32_t mask) noexcept {
 
 int nvlf_event_fd(const nvlf_fabric* fabric) noexcept {
     if (fabric == nullptr) return -EINVAL;
+    const std::lock_guard guard{fabric->events_lock};
     return fabric->events ? fabric->events.get() : -ENOENT;
 }
 

@@ -29,7 +29,7 @@ struct nvlf_fabric {
     bool membarrier = false;               // This process takes part in GLOBAL_EXPEDITED membarriers; see wait.cc.
     std::atomic<std::uint32_t> objects{0}; // Memory and endpoints (which count their channels): see nvlf_close.
 
-    std::mutex events_lock; // Over the three below.
+    mutable std::mutex events_lock; // Over the two below.
     nvlf::Fd events;
     std::vector<nvlf_ep*> endpoints; // Each waits for `events` too.
 

@@ -203,8 +203,12 @@ Result<std::string> find_nvlfd(std::string& ret_why) {
     }
     const char* path = ::secure_getenv("PATH");
     const auto places = nvlfd_places(library_dir(), path != nullptr ? path : "");
-    for (const std::string& place : places)
-        if (executable(place)) return place;
+    for (const std::string& place : places) {
+        if (!executable(place)) continue;
+        // As the process list will show it: without the dots.
+        const std::unique_ptr<char, void (*)(void*)> resolved{::realpath(place.c_str(), nullptr), ::free};
+        return resolved ? std::string{resolved.get()} : place;
+    }
     ret_why = "the daemon nvlfd was not found; looked for";
     for (const std::string& place : places) ret_why += ' ' + place;
     ret_why += "; NVLF_NVLFD can name it";

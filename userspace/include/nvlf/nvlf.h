@@ -9,15 +9,23 @@
  *
  * Conventions
  *  - Functions return >= 0 on success and a negative errno otherwise; they do not touch `errno`, do not print, do not
- *    throw, do not install signal handlers, and do not abort. Each function may answer -EINVAL (an argument is NULL
- *    or out of range), -ENOMEM, and -ENODEV (the fabric's carrier is gone: every further call says so). The table
- *    of the errnos of the contract is in nvlf/ioctl.h; below, only what is particular is listed.
+ *    throw, do not install signal handlers, and do not abort. The table of the errnos of the contract is in
+ *    nvlf/ioctl.h; below, only what is particular is listed. Each function may answer
+ *      -EINVAL      an argument is NULL or out of range
+ *      -ENOMEM, -EMFILE  this process has no memory or no descriptor left
+ *      -ENODEV      the fabric's carrier is gone: every further call says so
+ *      -EPROTO      the carrier said something impossible; it then counts as gone
+ *      -ETIMEDOUT   it did not answer in 10 s; it then counts as gone
+ *      -EOWNERDEAD  this process was forked from the one that opened the fabric, see below
  *  - ret_* arguments come last and are untouched on failure.
  *  - Functions that ask the carrier block for one round trip to it (tens of microseconds); those that do not are
  *    marked "local".
  *  - An object may be used by several threads at once unless stated otherwise. Closing it while another thread
  *    uses it is the caller's mistake.
  *  - close and put functions accept NULL.
+ *  - After fork() an open fabric is the parent's alone. In the child, which may put and close what it inherited, all
+ *    that asks the carrier answers -EOWNERDEAD; memory that was mapped stays readable and writable. The child may open
+ *    the fabric anew.
  *
  * Environment: NVLF_DIR (socket directory), NVLF_FABRIC (name, default "default"), NVLF_DEVICE (device that
  * nvlf_attach(ANY) takes, by name or index), NVLF_TOPOLOGY (preset or file for a fabric started on demand), NVLF_NVLFD
@@ -171,7 +179,11 @@ NVLF_API int nvlf_mem_export(struct nvlf_mem* mem, uint32_t access, uint8_t ret_
 NVLF_API int nvlf_mem_import(struct nvlf_fabric* fabric, const uint8_t token[NVLF_TOKEN_LEN],
                              struct nvlf_mem** ret_mem) NVLF_NOEXCEPT;
 
-/* Unmaps and gives back. Pointers into it become invalid; importers elsewhere keep what they mapped. */
+/*
+ * Gives back a reference; with the last one the memory is unmapped and freed or released. Pointers into it become
+ * invalid, unless the same memory is mapped through another nvlf_mem; importers elsewhere keep what they mapped. The
+ * object is gone whatever is returned.
+ */
 NVLF_API int nvlf_mem_put(struct nvlf_mem* mem) NVLF_NOEXCEPT;
 
 /*
@@ -202,7 +214,7 @@ NVLF_API struct nvlf_fabric* nvlf_mem_fabric(const struct nvlf_mem* mem) NVLF_NO
 /* Local. 1 when pointers and fabric addresses differ in this process, 0 when they are one. */
 NVLF_API int nvlf_translates(const struct nvlf_fabric* fabric) NVLF_NOEXCEPT;
 
-/* Local. The pointer for a fabric address, NULL when [fla, fla + bytes) is not mapped here; and the reverse, 0. */
+/* Local. The pointer for a fabric address, NULL when no mapped memory holds all of [fla, fla + bytes); the reverse, 0. */
 NVLF_API void* nvlf_ptr(struct nvlf_fabric* fabric, uint64_t fla, uint64_t bytes) NVLF_NOEXCEPT;
 NVLF_API uint64_t nvlf_fla(struct nvlf_fabric* fabric, const void* ptr) NVLF_NOEXCEPT;
 
@@ -229,22 +241,28 @@ NVLF_API uint64_t nvlf_service(const char* name) NVLF_NOEXCEPT;
 /* EP_LOOKUP: completes or confirms *addr. -ENOENT no such service, -ESTALE gone, -EXDEV another fabric's. */
 NVLF_API int nvlf_ep_lookup(struct nvlf_fabric* fabric, struct nvlf_addr* addr) NVLF_NOEXCEPT;
 
-/* EP_CONNECT. -ENOENT, -ESTALE, -EXDEV as above; -EEXIST when the two have a channel already. */
+/*
+ * EP_CONNECT. -ENOENT, -ESTALE, -EXDEV as above; -EEXIST when the two have a channel already. An endpoint may connect to
+ * itself, once (-EBUSY): both lanes are then the same one.
+ */
 NVLF_API int nvlf_ep_connect(struct nvlf_ep* ep, const struct nvlf_addr* peer,
                              struct nvlf_channel** ret_channel) NVLF_NOEXCEPT;
 
-/* EP_ACCEPT. -EAGAIN when nobody waits; nvlf_ep_notices tells when to ask. */
+/* EP_ACCEPT: the oldest offer. -EAGAIN when nobody waits; nvlf_ep_notices tells when to ask. */
 NVLF_API int nvlf_ep_accept(struct nvlf_ep* ep, struct nvlf_channel** ret_channel) NVLF_NOEXCEPT;
 
 /* Local, one load. Changes when there may be a channel to accept or a peer died. */
 NVLF_API uint32_t nvlf_ep_notices(const struct nvlf_ep* ep) NVLF_NOEXCEPT;
 
+/* Gives up this end. The two endpoints get no other channel: putting it is for the end of an endpoint or of its peer. */
 NVLF_API void nvlf_channel_put(struct nvlf_channel* channel) NVLF_NOEXCEPT;
 
-/* Local. Live as long as the channel. The peer's region is mapped read-only and written by a stranger. */
+/* Local. Live as long as the channel. tx is the lane to produce into, rx that to consume from. */
 NVLF_API const struct nvlf_addr* nvlf_channel_peer(const struct nvlf_channel* channel) NVLF_NOEXCEPT;
 NVLF_API struct nvlf_lane* nvlf_channel_tx(const struct nvlf_channel* channel) NVLF_NOEXCEPT;
 NVLF_API struct nvlf_lane* nvlf_channel_rx(const struct nvlf_channel* channel) NVLF_NOEXCEPT;
+
+/* Local. The peer's region, mapped read-only and written by a stranger. Lives as long as the channel. */
 NVLF_API const struct nvlf_region* nvlf_channel_region(const struct nvlf_channel* channel,
                                                        size_t* ret_bytes) NVLF_NOEXCEPT;
 
@@ -276,7 +294,10 @@ NVLF_API void nvlf_ep_ring(struct nvlf_ep* ep) NVLF_NOEXCEPT;
 /* The events named in `mask` (NVLF_EVENT_*) from now on. */
 NVLF_API int nvlf_events(struct nvlf_fabric* fabric, uint32_t mask) NVLF_NOEXCEPT;
 
-/* Local. Polls readable when nvlf_event_read would answer; owned by the fabric. -ENOENT before nvlf_events. */
+/*
+ * Local. Polls readable when nvlf_event_read would answer; owned by the fabric, until the next nvlf_events.
+ * -ENOENT before nvlf_events.
+ */
 NVLF_API int nvlf_event_fd(const struct nvlf_fabric* fabric) NVLF_NOEXCEPT;
 
 /* Local. One event. -EAGAIN when none waits, -ENODEV when the carrier is gone. */
