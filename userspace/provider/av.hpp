@@ -24,6 +24,8 @@ namespace nvlf::ofi {
 inline constexpr std::size_t av_chunk = 1024;
 inline constexpr std::size_t av_limit = 1024 * av_chunk; // Addresses of one vector.
 
+struct Eq;
+
 struct Av {
     explicit Av(Domain& d) noexcept : domain{d}, lock_{d.locks()} {}
     ~Av();
@@ -31,6 +33,8 @@ struct Av {
     fid_av fid{};
     Domain& domain;
     std::atomic<int> refs{0}; // Endpoints bound to it.
+    bool async = false;       // Opened with FI_EVENT: insertions are reported to the event queue.
+    Eq* eq = nullptr;
 
     [[nodiscard]] bool lookup(fi_addr_t index, nvlf_addr& ret_addr) const noexcept {
         if (index >= av_limit) return false;
@@ -77,7 +81,7 @@ private:
     mutable SpinLock lock_;
     std::array<std::atomic<Chunk*>, av_limit / av_chunk> chunks_{};
     std::unordered_multimap<nvlf_addr, fi_addr_t, Hash, Equal> by_addr_;
-    std::vector<fi_addr_t> removed_; // Indices to use again, sorted: the lowest first.
+    std::vector<fi_addr_t> removed_; // Indices to use again: a heap, the lowest first.
     fi_addr_t end_ = 0;              // Indices ever used.
     std::atomic<std::uint32_t> changes_{0};
 };

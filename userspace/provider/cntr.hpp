@@ -17,9 +17,9 @@ struct Cntr {
 
     fid_cntr fid{};
     Domain& domain;
-    std::atomic<int> refs{0}; // Endpoints and registrations bound to it.
+    std::atomic<int> refs{0}; // Endpoints bound to it, from fi_ep_bind to fi_close.
 
-    // seq_cst: the add must be visible before notify() looks for sleepers.
+    // seq_cst: the sum must be visible before notify() looks for sleepers.
     void add(std::uint64_t n) noexcept {
         value.fetch_add(n, std::memory_order_seq_cst);
         wait.notify();
@@ -33,12 +33,17 @@ struct Cntr {
     [[nodiscard]] int add_endpoint(Endpoint& endpoint) noexcept { return endpoints.add(endpoint, wait); }
     void remove_endpoint(Endpoint& endpoint) noexcept { endpoints.remove(endpoint, wait); }
 
+    void progress() noexcept;
+    [[nodiscard]] int try_wait() noexcept; // fi_trywait: 0 or -FI_E*.
+    [[nodiscard]] Waitable waitable() noexcept { return {wait, &endpoints, domain.nvlf}; }
+
     std::atomic<std::uint64_t> value{0};
     std::atomic<std::uint64_t> errors{0};
-    std::atomic<std::uint64_t> seen_value{0}; // What the application last read: fi_trywait compares.
+    std::atomic<std::uint64_t> seen_value{0}; // What the application knows: news is what differs.
     std::atomic<std::uint64_t> seen_errors{0};
     WaitObject wait;
     EndpointList endpoints;
+    Patience patience;
 };
 
 inline Cntr& cntr_of(fid_cntr* fid) noexcept { return *reinterpret_cast<Cntr*>(fid); }

@@ -37,58 +37,102 @@ struct Failure {
     Completion c;
     int err = 0; // FI_E*, positive.
     std::size_t olen = 0;
-    int prov_errno = 0;
+    int prov_errno = 0; // An errno, or 0.
     nvlf_addr source{}; // Of the peer, as far as it is known; magic 0 when it is not.
 };
 
-struct Cq {
-    Cq(Domain& d, std::size_t entries);
-    ~Cq();
+// The queue itself: what was pushed, in order. Not locked.
+class CompletionRing {
+public:
+    // Throws bad_alloc. `limit` is a number of entries; both are rounded up to powers of two.
+    CompletionRing(std::size_t entries, std::size_t limit);
+    ~CompletionRing();
+    CompletionRing(const CompletionRing&) = delete;
+    CompletionRing& operator=(const CompletionRing&) = delete;
 
-    fid_cq fid{};
-    Domain& domain;
-    std::atomic<int> refs{0}; // Endpoints bound to it, from fi_ep_bind to fi_close.
-
-    void push(const Completion& completion) noexcept;
+    void push(const Completion& completion) noexcept {
+        if (tail_ - head_ >= mask_ && !make_room()) [[unlikely]]
+            return;
+        ring_[tail_++ & mask_] = {completion, nullptr};
+    }
     void push_error(const Failure& failure) noexcept;
 
-    // Whom reads drive, from FI_ENABLE (the endpoint's descriptor exists by then) to fi_close. Counted. 0 or -FI_E*.
-    [[nodiscard]] int add_endpoint(Endpoint& endpoint) noexcept;
-    void remove_endpoint(Endpoint& endpoint) noexcept;
-
-    // Makes sleepers look again.
-    void wake() noexcept { wait.notify(); }
-
-    // For the ops in cq.cc.
-    template <class CqEntry>
-    ssize_t pop(void* buf, std::size_t count, fi_addr_t* ret_source) noexcept;
-    template <class CqEntry>
-    ssize_t read(void* buf, std::size_t count, fi_addr_t* ret_source) noexcept;
-    ssize_t read_error(fi_cq_err_entry* entry) noexcept;
-    [[nodiscard]] bool empty() noexcept;
-
-    WaitObject wait;
-    EndpointList endpoints;
+    [[nodiscard]] bool empty() const noexcept { return head_ == tail_; }
+    [[nodiscard]] bool error_next() const noexcept { return !empty() && ring_[head_ & mask_].failure != nullptr; }
+    // The next completion: only when not empty and no error is next.
+    [[nodiscard]] const Completion& front() const noexcept { return ring_[head_ & mask_].completion; }
+    void pop() noexcept { ++head_; }
+    // The next error: only when error_next().
+    [[nodiscard]] Failure pop_error() noexcept;
 
 private:
     // One cache line.
     struct Entry {
         Completion completion;
-        Failure* failure; // Owned. Not NULL: an error.
+        Failure* failure; // Not NULL: an error. Owned, unless it is overrun_.
     };
     static_assert(sizeof(Entry) == 64);
 
-    void append(const Entry& entry) noexcept;
-    [[nodiscard]] bool grow() noexcept;
+    // False: there is none, and the completion at hand is lost. One entry is always kept free, for saying so.
+    [[gnu::cold]] [[nodiscard]] bool make_room() noexcept;
+    void mark_overrun() noexcept;
 
-    SpinLock lock_;
     std::unique_ptr<Entry[]> ring_;
     std::size_t mask_;
+    std::size_t limit_;
     std::size_t head_ = 0; // Free-running.
     std::size_t tail_ = 0;
-    std::uint64_t lost_ = 0; // Completions that found no room since the last FI_EOVERRUN was read.
-    std::uint32_t vain_ = 0; // Reads in a row that found nothing.
-    Failure last_failure_;   // Whose source the reader of an error entry may look at.
+    Failure overrun_;
+    bool overrun_queued_ = false;
+};
+
+inline constexpr std::size_t cq_size_limit = std::size_t{1}
+                                             << 30; // Entries; FI_NVLF_CQ_LIMIT sets the usual, lower one.
+
+struct Cq {
+    Cq(Domain& d, std::size_t entries, std::size_t limit);
+
+    fid_cq fid{};
+    Domain& domain;
+    std::atomic<int> refs{0}; // Endpoints bound to it, from fi_ep_bind to fi_close.
+
+    void push(const Completion& completion) noexcept {
+        lock_.lock();
+        ring_.push(completion);
+        lock_.unlock();
+        wait.notify();
+    }
+    void push_error(const Failure& failure) noexcept;
+
+    // Whom reads drive, from FI_ENABLE (the endpoint's descriptor exists by then) to fi_close. Counted. 0 or -FI_E*.
+    [[nodiscard]] int add_endpoint(Endpoint& endpoint) noexcept { return endpoints.add(endpoint, wait); }
+    void remove_endpoint(Endpoint& endpoint) noexcept { endpoints.remove(endpoint, wait); }
+
+    // Makes sleepers look again.
+    void wake() noexcept { wait.notify(); }
+
+    // fi_cq_read in one of its formats: fi_cq_entry to fi_cq_tagged_entry.
+    template <class CqEntry>
+    ssize_t read(CqEntry* ret_entries, std::size_t count, fi_addr_t* ret_sources) noexcept;
+    ssize_t read_error(fi_cq_err_entry* entry) noexcept;
+    [[nodiscard]] int try_wait() noexcept; // fi_trywait: 0 or -FI_E*.
+
+    WaitObject wait;
+    EndpointList endpoints;
+
+private:
+    template <class CqEntry>
+    ssize_t pop(CqEntry* ret_entries, std::size_t count, fi_addr_t* ret_sources) noexcept;
+    [[nodiscard]] ssize_t peek() noexcept; // 0 when a completion is next, -FI_EAVAIL, -FI_EAGAIN
+    void progress() noexcept;
+    [[nodiscard]] Waitable waitable() noexcept { return {wait, &endpoints, domain.nvlf}; }
+    template <class CqEntry>
+    friend struct CqCalls;
+
+    SpinLock lock_;
+    CompletionRing ring_;
+    Patience patience_;
+    Failure last_failure_; // Its source is what err_data of the last error entry points to.
 };
 
 inline Cq& cq_of(fid_cq* fid) noexcept { return *reinterpret_cast<Cq*>(fid); }

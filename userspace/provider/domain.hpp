@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "endpoint_api.hpp"
@@ -14,6 +15,10 @@
 #include "nvlf/nvlf.h"
 
 namespace nvlf::ofi {
+
+// Objects of one domain.
+inline constexpr int cqs_per_domain = 65536;
+inline constexpr int cntrs_per_domain = 65536;
 
 struct Domain {
     Domain(Fabric& f, nvlf_fabric* open, std::uint32_t dev, enum fi_threading thr, std::uint64_t mode,
@@ -24,8 +29,7 @@ struct Domain {
           threading{thr},
           mr_mode{mode},
           caps{capabilities},
-          mrs{locks(), (mode & FI_MR_VIRT_ADDR) != 0},
-          endpoints_lock_{locks()} {}
+          mrs{locks(), (mode & FI_MR_VIRT_ADDR) != 0} {}
     ~Domain();
 
     fid_domain fid{};
@@ -37,22 +41,25 @@ struct Domain {
     const std::uint64_t caps;    // FI_* capabilities for which fi_domain was called.
     std::uint64_t fabric_id = 0; // nvlf_addr.fabric of this fabric.
     std::atomic<int> refs{0};    // Objects opened on it.
+    std::atomic<int> cqs{0};
+    std::atomic<int> cntrs{0};
     MrTable mrs;
 
     [[nodiscard]] bool locks() const noexcept { return threading != FI_THREAD_DOMAIN; }
 
-    // Endpoints that are told of registrations (endpoint_mr_changed). An endpoint hears at once of those that exist.
-    // False: no memory.
+    // Endpoints that are told of registrations (endpoint_mr_changed). A new one hears at once of those that exist. False:
+    // no memory, and nothing happened.
     [[nodiscard]] bool add_endpoint(Endpoint& endpoint) noexcept;
     void remove_endpoint(Endpoint& endpoint) noexcept;
 
-    // For mr.cc: tells all endpoints.
-    void mr_changed(const Mr& mr, bool added) noexcept;
+    // Puts a registration into the table and tells the endpoints; under its own key, or under a new one.
+    [[nodiscard]] Errno add_mr(Mr& mr, bool new_key) noexcept;
+    // Takes it out and tells the endpoints. Each of them takes its lock for that, so that none still uses it afterwards.
+    void remove_mr(Mr& mr) noexcept;
 
 private:
-    SpinLock endpoints_lock_;
+    std::mutex endpoints_lock_; // Not a spin lock: endpoints ask the carrier while it is held.
     std::vector<Endpoint*> endpoints_;
-    std::vector<const Mr*> registered_; // As told to endpoints, so that a new one can be told.
 };
 
 inline Domain& domain_of(fid_domain* fid) noexcept { return *reinterpret_cast<Domain*>(fid); }

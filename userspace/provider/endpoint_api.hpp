@@ -27,8 +27,9 @@ void endpoint_arm(Endpoint& endpoint) noexcept;
 [[nodiscard]] bool endpoint_ready(Endpoint& endpoint) noexcept; // Is there something for endpoint_progress to do?
 void endpoint_disarm(Endpoint& endpoint) noexcept;
 
-// A registration has appeared (added), or is about to go: endpoints publish those in fabric memory to their peers, for
-// one-sided access. Called with the domain's list of endpoints locked, with no other lock.
+// A registration has appeared (added), or goes and is found no more by Domain::mrs: endpoints publish those in fabric
+// memory to their peers, for one-sided access. After the call for one that goes, its memory must not be touched. Called
+// with the domain's list of endpoints locked, and no other lock.
 void endpoint_mr_changed(Endpoint& endpoint, const Mr& mr, bool added) noexcept;
 
 } // namespace nvlf::ofi

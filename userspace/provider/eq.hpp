@@ -21,7 +21,7 @@ inline constexpr std::size_t eq_limit = 65536;          // Events in a queue.
 inline constexpr std::size_t eq_event_limit = 64 << 10; // Bytes of an event.
 
 struct Eq {
-    explicit Eq(Fabric& f) noexcept : fabric{f} {}
+    explicit Eq(Fabric& f) : fabric{f} {}
 
     fid_eq fid{};
     Fabric& fabric;
@@ -34,6 +34,8 @@ struct Eq {
     ssize_t read(std::uint32_t* ret_event, void* buf, std::size_t len, std::uint64_t flags) noexcept;
     ssize_t read_error(fi_eq_err_entry* entry, std::uint64_t flags) noexcept;
     [[nodiscard]] bool empty() noexcept;
+    [[nodiscard]] int try_wait() noexcept; // fi_trywait: 0 or -FI_E*.
+    [[nodiscard]] Waitable waitable() noexcept { return {wait, nullptr, nullptr}; }
 
     WaitObject wait;
     bool writable = false; // Opened with FI_WRITE.

@@ -48,14 +48,17 @@ inline constexpr int mr_mode_basic_bits = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI
 int getinfo(std::uint32_t version, const char* node, const char* service, std::uint64_t flags, const fi_info* hints,
             fi_info** ret_info) noexcept;
 
-// What fi_domain and fi_endpoint check again, because an application may have edited the info: 0, or -FI_ENODATA when it
-// asks for more than we offer. NULL attributes ask for nothing.
+// 0, or -FI_ENODATA when it asks for more than we offer. NULL attributes ask for nothing. For hints, and for the infos
+// that fi_domain and fi_endpoint are called with, because an application may have edited them.
 [[nodiscard]] int check_info(std::uint32_t version, const fi_info& info) noexcept;
+
+// Sets everything but names and addresses: what we offer, as far as the hints (may be NULL) want it.
+void fill_info(std::uint32_t version, const fi_info* hints, fi_info& info) noexcept;
 
 // The FI_MR_* bits that an application's mr_mode asks for, the old enumeration (FI_MR_BASIC, FI_MR_SCALABLE) resolved.
 [[nodiscard]] std::uint64_t mr_mode_bits(int mr_mode) noexcept;
 
 // A network interface of our device for fi_info.nic; nullptr: no memory. Released by fi_freeinfo.
-[[nodiscard]] fid_nic* nic_new(const nvlf_device& device, const nvlf_state& state) noexcept;
+[[nodiscard]] fid_nic* nic_new(const nvlf_device& device) noexcept;
 
 } // namespace nvlf::ofi

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstdint>
 #include <unordered_map>
+#include <vector>
 
 #include "base/result.hpp"
 #include "lock.hpp"
@@ -34,7 +35,6 @@ struct Mr {
     std::uint64_t length = 0; // Of all pieces.
     std::uint64_t key = 0;
     std::uint64_t access = 0; // FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE
-    bool bound = false;       // To an endpoint or a counter.
 };
 
 inline Mr& mr_of(fid_mr* fid) noexcept { return *reinterpret_cast<Mr*>(fid); }
@@ -44,10 +44,13 @@ public:
     explicit MrTable(bool locked, bool virtual_addresses) noexcept : lock_{locked}, virtual_{virtual_addresses} {}
 
     // ENOKEY: the key is taken. EMFILE: mr_limit is reached.
-    [[nodiscard]] Errno add(Mr& mr);
+    [[nodiscard]] Errno add(Mr& mr) noexcept;
     // Adds it under an unguessable key.
-    [[nodiscard]] Errno add_with_new_key(Mr& mr);
+    [[nodiscard]] Errno add_with_new_key(Mr& mr) noexcept;
     void remove(const Mr& mr) noexcept;
+
+    // All of them, in no order. For endpoints that come later than they.
+    [[nodiscard]] std::vector<const Mr*> all() const;
 
     // The registration under `key`, nullptr when there is none. It stays good until the application closes it.
     [[nodiscard]] const Mr* find(std::uint64_t key) const noexcept;

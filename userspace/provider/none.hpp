@@ -19,6 +19,8 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <type_traits>
 
 namespace nvlf::ofi {

@@ -11,12 +11,11 @@
 namespace nvlf::ofi {
 
 struct Params {
-    std::uint32_t wait_spin_us = 20;          // How long a blocking call polls before it sleeps.
-    std::uint32_t yield_after = 1000;         // Reads in a row that find nothing before a read yields; 0: never.
-    std::size_t cq_limit = 1U << 20;          // Entries to which a completion queue may grow.
-    std::size_t unexpected_limit = 64U << 20; // Bytes of unexpected messages that an endpoint keeps in its heap.
-    std::size_t rendezvous_threshold = 0;     // Payload from which the receiver pulls; 0: chosen by the endpoint.
-    bool use_cma = true;                      // process_vm_readv where a try on the peer succeeds.
+    std::uint32_t wait_spin_us = 20;             // How long a blocking call polls before it sleeps.
+    std::uint32_t yield_after = 1000;            // Reads in a row that find nothing before each yields; 0: never.
+    std::size_t cq_limit = std::size_t{1} << 20; // Entries to which a completion queue may grow.
+    std::uint32_t connect_timeout_ms = 30'000;   // How long a send waits for a service that is not there yet.
+    std::size_t unexpected_limit = 64U << 20;    // Bytes of unmatched messages that an endpoint keeps.
 };
 
 // Defines the parameters and reads the environment. Called once, by fi_prov_ini.
@@ -24,7 +23,7 @@ void params_init() noexcept;
 
 [[nodiscard]] const Params& params() noexcept;
 
-// "64k", "1M", "2g", "0x1000": bytes, with binary suffixes. False when it is something else or does not fit.
-[[nodiscard]] bool parse_bytes(const char* text, std::size_t& ret_bytes) noexcept;
+// "64k", "1M", "2g", "0x1000": a number, with binary suffixes. False when it is something else or does not fit.
+[[nodiscard]] bool parse_size(const char* text, std::size_t& ret_size) noexcept;
 
 } // namespace nvlf::ofi

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <rdma/fi_eq.h>
+#include <sched.h>
 
 #include <atomic>
 #include <cstddef>
@@ -25,7 +26,8 @@ struct nvlf_fabric;
 
 namespace nvlf::ofi {
 
-class EndpointList;
+// Answers -FI_EAGAIN while there is nothing, after having driven progress; anything else ends the waiting.
+using Look = ssize_t (*)(void* self);
 
 class WaitObject {
 public:
@@ -43,30 +45,32 @@ public:
             ring();
     }
 
-    // Makes a blocking call return, the next one if there is none now.
+    // Makes a blocking call return: one that sleeps now, else the next.
     void signal() noexcept;
+    [[nodiscard]] bool signalled() const noexcept { return signalled_.load(std::memory_order_relaxed); }
     [[nodiscard]] bool take_signal() noexcept {
-        return signalled_.load(std::memory_order_relaxed) && signalled_.exchange(false, std::memory_order_acq_rel);
+        return signalled() && signalled_.exchange(false, std::memory_order_acq_rel);
     }
 
+    // Around sleeping: from begin() to end(), notify() rings event_fd(). begin() also silences it; what rang before is seen
+    // by the look that must follow.
     void begin() noexcept;
     void end() noexcept;
-    void wake_others() noexcept { notify(); }
 
-    // For fi_trywait. True while an application may sleep on the descriptor; the next read calls rest().
+    // True while an application may sleep on the descriptor, from fi_trywait to its next read.
     [[nodiscard]] bool armed() const noexcept { return armed_.load(std::memory_order_relaxed); }
-    [[nodiscard]] bool set_armed(bool armed) noexcept { return armed_.exchange(armed, std::memory_order_acq_rel); }
+    // The value before.
+    bool set_armed(bool armed) noexcept { return armed_.exchange(armed, std::memory_order_acq_rel); }
 
     [[nodiscard]] int event_fd() const noexcept { return event_.get(); }
-    [[nodiscard]] int epoll_fd() const noexcept { return epoll_.get(); }
+    [[nodiscard]] int epoll_fd() const noexcept { return epoll_.get(); } // FI_WAIT_FD only, else -1.
 
 private:
     void ring() noexcept;
-    void drain() noexcept;
 
     enum fi_wait_obj kind_ = FI_WAIT_NONE;
     Fd event_; // Rung for news and signals.
-    Fd epoll_; // FI_WAIT_FD: what the application polls, over event_ and the endpoints' descriptors.
+    Fd epoll_; // What the application polls, over event_ and the endpoints' descriptors.
     std::atomic<int> sleepers_{0};
     std::atomic<bool> signalled_{false};
     std::atomic<bool> armed_{false};
@@ -77,13 +81,13 @@ public:
     explicit EndpointList(bool locked) noexcept : lock_{locked} {}
 
     // Counted: an endpoint that was added twice (for FI_SEND and for FI_RECV) must be removed twice. -FI_ENOMEM, or what
-    // epoll_ctl says.
-    [[nodiscard]] int add(Endpoint& endpoint, const WaitObject& wait) noexcept;
-    // After the last one the endpoint is progressed no more. It must not hold its lock here.
-    void remove(Endpoint& endpoint, const WaitObject& wait) noexcept;
+    // epoll_ctl says. Sleepers learn of it.
+    [[nodiscard]] int add(Endpoint& endpoint, WaitObject& wait) noexcept;
+    // After the last one the endpoint is progressed no more. The caller must not hold its lock.
+    void remove(Endpoint& endpoint, WaitObject& wait) noexcept;
 
     void progress() noexcept;
-    void arm() noexcept;
+    void arm() noexcept; // Nests; endpoints that join meanwhile are armed, too.
     void disarm() noexcept;
     [[nodiscard]] bool ready() noexcept;
     // Appends the descriptors on which a sleeper polls. False: no memory.
@@ -93,32 +97,44 @@ private:
     struct Item {
         Endpoint* endpoint;
         int count; // add() minus remove()
-        int armed; // arm() minus disarm() since it joined
     };
     SpinLock lock_;
     std::vector<Item> items_;
+    int armed_ = 0; // arm() minus disarm()
 };
 
-// What a blocking call does between two looks. `look` drives progress and answers -FI_EAGAIN while there is nothing.
-// Answers what `look` answered, -FI_EAGAIN when signalled, `timed_out` after `timeout_ms` (< 0: never), -FI_ENODEV when
-// the fabric is gone, so that nothing can come any more. `fabric` may be NULL: then that is not asked.
-class Blocker {
+// A completion object as seen by whoever waits for it.
+struct Waitable {
+    WaitObject& wait;
+    EndpointList* endpoints; // nullptr: none drives it.
+    nvlf_fabric* fabric;     // nullptr: it does not depend on one.
+};
+
+// A blocking call. Answers what `look` answered, -FI_EAGAIN when signalled, `timed_out` after `timeout_ms` (< 0: never),
+// -FI_ENODEV when there is nothing and the fabric is gone, so that nothing will come.
+[[nodiscard]] ssize_t block(const Waitable& object, Look look, void* self, int timeout_ms, ssize_t timed_out) noexcept;
+
+// fi_trywait for one object: 0 when its descriptor may be polled, -FI_EAGAIN when there is something to read (`look` must
+// not take it), -FI_EINVAL when it has none.
+[[nodiscard]] int begin_try_wait(const Waitable& object, Look look, void* self) noexcept;
+// Ends what begin_try_wait began. Reads call it when wait.armed().
+void end_try_wait(const Waitable& object) noexcept;
+
+// With more processes than cores, one that polls keeps those from running for whom it waits: so a poll that found nothing
+// too often in a row gives the processor away.
+class Patience {
 public:
-    using Look = ssize_t (*)(void* self);
-    Blocker(WaitObject& wait, EndpointList* endpoints, nvlf_fabric* fabric) noexcept
-        : wait_{wait}, endpoints_{endpoints}, fabric_{fabric} {}
-    [[nodiscard]] ssize_t run(Look look, void* self, int timeout_ms, ssize_t timed_out) noexcept;
+    void found() noexcept { vain_.store(0, std::memory_order_relaxed); }
+    void found_nothing(std::uint32_t yield_after) noexcept {
+        // Not an atomic increment: when threads race, some counts are lost, and that is all.
+        const std::uint32_t vain = vain_.load(std::memory_order_relaxed) + 1;
+        vain_.store(vain, std::memory_order_relaxed);
+        if (yield_after != 0 && vain > yield_after) [[unlikely]]
+            ::sched_yield();
+    }
 
 private:
-    [[nodiscard]] ssize_t sleep(Look look, void* self, int poll_ms) noexcept;
-    WaitObject& wait_;
-    EndpointList* endpoints_;
-    nvlf_fabric* fabric_;
+    std::atomic<std::uint32_t> vain_{0};
 };
-
-// fi_trywait for one object: 0 when it may be polled, -FI_EAGAIN when there is something to read.
-[[nodiscard]] int try_wait(WaitObject& wait, EndpointList* endpoints, Blocker::Look look, void* self) noexcept;
-// Ends what try_wait began. Reads call it when wait.armed().
-void end_try_wait(WaitObject& wait, EndpointList* endpoints) noexcept;
 
 } // namespace nvlf::ofi

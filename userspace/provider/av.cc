@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// av.cc - see av.hpp.
+#include "av.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <new>
+#include <string>
+
+#include "address.hpp"
+#include "eq.hpp"
+#include "none.hpp"
+#include "provider.hpp"
+
+namespace nvlf::ofi {
+
+std::size_t Av::Hash::operator()(const nvlf_addr& addr) const noexcept {
+    // Distinguishes what differs between the endpoints of a fabric; a multiplication spreads it.
+    const std::uint64_t mixed =
+        (std::uint64_t{addr.endpoint} << 32 | addr.epoch) ^ addr.service ^ (std::uint64_t{addr.device} << 17);
+    return static_cast<std::size_t>((mixed * 0x9e3779b97f4a7c15ULL) >> 16);
+}
+
+bool Av::Equal::operator()(const nvlf_addr& a, const nvlf_addr& b) const noexcept { return addr_equal(a, b); }
+
+Av::~Av() {
+    for (std::atomic<Chunk*>& chunk : chunks_) delete chunk.load(std::memory_order_relaxed);
+}
+
+nvlf_addr Av::key(nvlf_addr addr) const noexcept {
+    if (addr.epoch == 0) addr.fabric = 0;
+    return addr;
+}
+
+Av::Entry* Av::entry(fi_addr_t index) noexcept {
+    if (index >= end_) return nullptr;
+    return &chunks_[index / av_chunk].load(std::memory_order_relaxed)->entries[index % av_chunk];
+}
+
+// The lowest that is free, as FI_AV_TABLE demands.
+Result<fi_addr_t> Av::free_index() {
+    if (!removed_.empty()) {
+        std::pop_heap(removed_.begin(), removed_.end(), std::greater{});
+        const fi_addr_t index = removed_.back();
+        removed_.pop_back();
+        return index;
+    }
+    if (end_ == av_limit) return Errno{EMFILE};
+    std::atomic<Chunk*>& chunk = chunks_[end_ / av_chunk];
+    if (chunk.load(std::memory_order_relaxed) == nullptr) {
+        removed_.reserve(end_ + av_chunk); // So that remove() needs no memory.
+        chunk.store(new Chunk, std::memory_order_release);
+    }
+    return end_++;
+}
+
+Result<fi_addr_t> Av::insert(const nvlf_addr& addr) noexcept try {
+    if (!addr_valid(addr)) return Errno{EINVAL};
+    if (addr.fabric != 0 && addr.fabric != domain.fabric_id) return Errno{EXDEV};
+    const std::lock_guard guard{lock_};
+    // The way back first: should it fail for want of memory, nothing has happened yet.
+    const auto back = by_addr_.emplace(key(addr), FI_ADDR_NOTAVAIL);
+    Result<fi_addr_t> index = Errno{ENOMEM};
+    try {
+        index = free_index();
+    } catch (const std::bad_alloc&) {}
+    if (!index) {
+        by_addr_.erase(back);
+        return index.error();
+    }
+    back->second = *index;
+    Entry& slot = *entry(*index);
+    slot.addr = addr;
+    slot.used.store(true, std::memory_order_release);
+    changes_.fetch_add(1, std::memory_order_release);
+    return *index;
+} catch (const std::bad_alloc&) {
+    return Errno{ENOMEM};
+}
+
+bool Av::remove(fi_addr_t index) noexcept {
+    const std::lock_guard guard{lock_};
+    Entry* const slot = entry(index);
+    if (slot == nullptr || !slot->used.load(std::memory_order_relaxed)) return false;
+    slot->used.store(false, std::memory_order_release);
+    const auto [first, last] = by_addr_.equal_range(key(slot->addr));
+    const auto back = std::find_if(first, last, [index](const auto& item) { return item.second == index; });
+    if (back != last) by_addr_.erase(back);
+    removed_.push_back(index);
+    std::push_heap(removed_.begin(), removed_.end(), std::greater{});
+    changes_.fetch_add(1, std::memory_order_release);
+    return true;
+}
+
+fi_addr_t Av::find(const nvlf_addr& addr) const noexcept {
+    const std::lock_guard guard{lock_};
+    if (const auto it = by_addr_.find(key(addr)); it != by_addr_.end()) return it->second;
+    if (addr.service == 0) return FI_ADDR_NOTAVAIL;
+    // Whoever inserted it knew the endpoint by its service, on any device or on this one.
+    for (const std::uint32_t device : {NVLF_DEVICE_ANY, addr.device}) {
+        if (const auto it = by_addr_.find(service_addr(0, device, addr.service)); it != by_addr_.end())
+            return it->second;
+    }
+    return FI_ADDR_NOTAVAIL;
+}
+
+namespace {
+
+constexpr std::uint64_t insert_flags = FI_MORE | FI_SYNC_ERR;
+
+// One call of the insert family: counts successes and reports each failure where the application asked for it.
+class Insertion {
+public:
+    Insertion(Av& av, fi_addr_t* ret_index, std::uint64_t flags, void* context) noexcept
+        : av_{av},
+          ret_index_{ret_index},
+          context_{context},
+          errors_{(flags & FI_SYNC_ERR) != 0 ? static_cast<int*>(context) : nullptr} {}
+
+    void add(const nvlf_addr& addr) noexcept {
+        const Result<fi_addr_t> index = av_.insert(addr);
+        if (ret_index_ != nullptr) ret_index_[done_] = index ? *index : FI_ADDR_NOTAVAIL;
+        if (errors_ != nullptr) errors_[done_] = index.error().value();
+        if (index) {
+            ++inserted_;
+        } else {
+            FI_INFO(&provider, FI_LOG_AV, "address %zu of an insertion: %s\n", done_,
+                    fi_strerror(index.error().value()));
+            if (av_.eq != nullptr) report(index.error().value());
+        }
+        ++done_;
+    }
+
+    // What the call returns.
+    [[nodiscard]] int end() noexcept {
+        if (av_.eq == nullptr) return static_cast<int>(inserted_);
+        const fi_eq_entry entry{.fid = &av_.fid.fid, .context = context_, .data = inserted_};
+        return av_.eq->push(FI_AV_COMPLETE, &entry, sizeof entry);
+    }
+
+private:
+    void report(int error) noexcept {
+        fi_eq_err_entry entry{};
+        entry.fid = &av_.fid.fid;
+        entry.context = context_;
+        entry.data = done_;
+        entry.err = error;
+        entry.prov_errno = error;
+        if (av_.eq->push_error(entry) != 0)
+            FI_WARN(&provider, FI_LOG_AV, "event queue has no room for the error of address %zu\n", done_);
+    }
+
+    Av& av_;
+    fi_addr_t* ret_index_;
+    void* context_;
+    int* errors_;
+    std::size_t done_ = 0;
+    std::size_t inserted_ = 0;
+};
+
+int check_insertion(const Av& av, std::uint64_t flags, const void* context) noexcept {
+    if ((flags & ~insert_flags) != 0) return -FI_EBADFLAGS;
+    if (av.async && av.eq == nullptr) return -FI_ENOEQ;
+    if ((flags & FI_SYNC_ERR) != 0 && (av.async || context == nullptr)) return -FI_EINVAL;
+    return 0;
+}
+
+int insert(fid_av* fid, const void* addrs, std::size_t count, fi_addr_t* ret_index, std::uint64_t flags,
+           void* context) {
+    Av& av = av_of(fid);
+    if (const int ret = check_insertion(av, flags, context); ret != 0) return ret;
+    if ((addrs == nullptr && count > 0) || count > av_limit) return -FI_EINVAL;
+    Insertion insertion{av, ret_index, flags, context};
+    for (std::size_t i = 0; i < count; ++i) {
+        nvlf_addr addr; // The array is bytes to the application: it may lie at any address.
+        std::memcpy(&addr, static_cast<const std::byte*>(addrs) + i * sizeof addr, sizeof addr);
+        insertion.add(addr);
+    }
+    return insertion.end();
+}
+
+// The service address of a node and a service; one without a service names nobody.
+int resolve_service(const Av& av, const char* node, const char* service, nvlf_addr& ret_addr) {
+    const nvlf_state* state = nvlf_state_region(av.domain.nvlf, nullptr);
+    if (state == nullptr) return -FI_ENODEV;
+    const Result<Target> target = resolve(*state, node, service);
+    if (!target) return target.error() == Errno{EADDRNOTAVAIL} ? -FI_EADDRNOTAVAIL : target.error().negative();
+    if (target->service == 0) return -FI_EINVAL;
+    ret_addr = service_addr(0, target->device, target->service);
+    return 0;
+}
+
+int insertsvc(fid_av* fid, const char* node, const char* service, fi_addr_t* ret_index, std::uint64_t flags,
+              void* context) try {
+    Av& av = av_of(fid);
+    if (const int ret = check_insertion(av, flags, context); ret != 0) return ret;
+    nvlf_addr addr;
+    if (const int ret = resolve_service(av, node, service, addr); ret != 0) return ret;
+    Insertion insertion{av, ret_index, flags, context};
+    insertion.add(addr);
+    return insertion.end();
+} catch (const std::bad_alloc&) {
+    return -FI_ENOMEM;
+}
+
+// "gpu0" and 2 make "gpu2", "10.1.1.9" and 2 make "10.1.1.11". False: it does not end in a number.
+bool advance(const char* text, std::size_t steps, std::string& ret_text) {
+    std::string_view stem{text};
+    const std::size_t last = stem.find_last_not_of("0123456789");
+    const std::size_t digits = last == std::string_view::npos ? 0 : last + 1;
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(text + digits, text + stem.size(), number);
+    if (error != std::errc{} || end != text + stem.size()) return false;
+    ret_text = std::string{stem.substr(0, digits)} + std::to_string(number + steps);
+    return true;
+}
+
+int insertsym(fid_av* fid, const char* node, std::size_t nodes, const char* service, std::size_t services,
+              fi_addr_t* ret_index, std::uint64_t flags, void* context) try {
+    Av& av = av_of(fid);
+    if (const int ret = check_insertion(av, flags, context); ret != 0) return ret;
+    if (node == nullptr || service == nullptr) return -FI_EINVAL;
+    if (nodes > av_limit || services > av_limit || nodes * services > av_limit) return -FI_EINVAL;
+
+    // Resolve all of them before the first is inserted: half a symmetric range is of no use.
+    std::vector<nvlf_addr> addrs;
+    addrs.reserve(nodes * services);
+    std::string its_node = node;
+    std::string its_service = service;
+    for (std::size_t n = 0; n < nodes; ++n) {
+        if (n > 0 && !advance(node, n, its_node)) return -FI_EINVAL;
+        for (std::size_t s = 0; s < services; ++s) {
+            if (s == 0) its_service = service;
+            else if (!advance(service, s, its_service)) return -FI_EINVAL;
+            nvlf_addr addr;
+            if (const int ret = resolve_service(av, its_node.c_str(), its_service.c_str(), addr); ret != 0) return ret;
+            addrs.push_back(addr);
+        }
+    }
+    Insertion insertion{av, ret_index, flags, context};
+    for (const nvlf_addr& addr : addrs) insertion.add(addr);
+    return insertion.end();
+} catch (const std::bad_alloc&) {
+    return -FI_ENOMEM;
+}
+
+int remove(fid_av* fid, fi_addr_t* indices, std::size_t count, std::uint64_t flags) {
+    if (flags != 0) return -FI_EBADFLAGS;
+    if (indices == nullptr && count > 0) return -FI_EINVAL;
+    int ret = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        if (!av_of(fid).remove(indices[i])) ret = -FI_EINVAL;
+    }
+    return ret;
+}
+
+int lookup(fid_av* fid, fi_addr_t index, void* ret_addr, std::size_t* bytes) {
+    if (bytes == nullptr || (ret_addr == nullptr && *bytes > 0)) return -FI_EINVAL;
+    nvlf_addr addr;
+    if (!av_of(fid).lookup(index, addr)) return -FI_EINVAL;
+    if (*bytes > 0) std::memcpy(ret_addr, &addr, std::min(*bytes, sizeof addr));
+    *bytes = sizeof addr;
+    return 0;
+}
+
+const char* straddr(fid_av*, const void* bytes, char* buf, std::size_t* len) try {
+    if (bytes == nullptr || len == nullptr) return nullptr;
+    nvlf_addr addr;
+    std::memcpy(&addr, bytes, sizeof addr);
+    const std::string text = addr_text(addr);
+    if (buf != nullptr && *len > 0) {
+        const std::size_t fits = std::min(*len - 1, text.size());
+        std::memcpy(buf, text.data(), fits);
+        buf[fits] = '\0';
+    }
+    *len = text.size() + 1;
+    return buf;
+} catch (const std::bad_alloc&) {
+    return nullptr;
+}
+
+int av_close(fid* object) {
+    Av& av = av_of(reinterpret_cast<fid_av*>(object));
+    if (av.refs.load(std::memory_order_acquire) != 0) return -FI_EBUSY;
+    if (av.eq != nullptr) av.eq->refs.fetch_sub(1, std::memory_order_acq_rel);
+    av.domain.refs.fetch_sub(1, std::memory_order_acq_rel);
+    delete &av;
+    return 0;
+}
+
+int av_bind(fid* object, fid* other, std::uint64_t flags) {
+    Av& av = av_of(reinterpret_cast<fid_av*>(object));
+    if (other == nullptr || other->fclass != FI_CLASS_EQ || flags != 0 || !av.async || av.eq != nullptr)
+        return -FI_EINVAL;
+    av.eq = &eq_of(reinterpret_cast<fid_eq*>(other));
+    av.eq->refs.fetch_add(1, std::memory_order_acq_rel);
+    return 0;
+}
+
+fi_ops av_fid_ops{sizeof(fi_ops), av_close, av_bind, no_control, no_ops_open, no_tostr, no_ops_set};
+
+fi_ops_av av_ops{
+    .size = sizeof(fi_ops_av),
+    .insert = insert,
+    .insertsvc = insertsvc,
+    .insertsym = insertsym,
+    .remove = remove,
+    .lookup = lookup,
+    .straddr = straddr,
+    .av_set = none,
+};
+
+} // namespace
+
+int av_open(fid_domain* fid, fi_av_attr* attr, fid_av** ret_av, void* context) noexcept {
+    if (attr == nullptr || ret_av == nullptr) return -FI_EINVAL;
+    if (attr->name != nullptr) return -FI_ENOSYS; // Shared by several processes: not offered (FI_SHARED_AV).
+    if ((attr->flags & ~(FI_EVENT | FI_SYMMETRIC)) != 0) return -FI_EBADFLAGS;
+    if (attr->type > FI_AV_TABLE || attr->rx_ctx_bits != 0 || attr->count > av_limit) return -FI_EINVAL;
+    Domain& domain = domain_of(fid);
+    Av* const av = new (std::nothrow) Av{domain};
+    if (av == nullptr) return -FI_ENOMEM;
+    if (attr->type == FI_AV_UNSPEC) attr->type = FI_AV_TABLE;
+    av->async = (attr->flags & FI_EVENT) != 0;
+    av->fid = {.fid = {.fclass = FI_CLASS_AV, .context = context, .ops = &av_fid_ops}, .ops = &av_ops};
+    domain.refs.fetch_add(1, std::memory_order_acq_rel);
+    *ret_av = &av->fid;
+    return 0;
+}
+
+} // namespace nvlf::ofi

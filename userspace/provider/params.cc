@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// params.cc - see params.hpp.
+//
+// All parameters are strings to libfabric: its own parser of numbers knows no suffixes and takes "12abc" for 12.
+#include "params.hpp"
+
+#include <charconv>
+#include <cstring>
+#include <limits>
+
+#include "provider.hpp"
+
+namespace nvlf::ofi {
+namespace {
+
+Params values;
+
+struct Bounds {
+    std::size_t least;
+    std::size_t most;
+};
+
+template <class T>
+void take(const char* name, T& value, Bounds bounds, const char* help) noexcept {
+    fi_param_define(&provider, name, FI_PARAM_STRING, "%s (default: %zu)", help, static_cast<std::size_t>(value));
+    char* text = nullptr;
+    if (fi_param_get_str(&provider, name, &text) != 0 || text == nullptr) return;
+    std::size_t number = 0;
+    if (!parse_size(text, number) || number < bounds.least || number > bounds.most) {
+        FI_WARN(&provider, FI_LOG_CORE, "parameter %s is '%s': not a number from %zu to %zu; %zu is used\n", name, text,
+                bounds.least, bounds.most, static_cast<std::size_t>(value));
+        return;
+    }
+    value = static_cast<T>(number);
+}
+
+} // namespace
+
+bool parse_size(const char* text, std::size_t& ret_size) noexcept {
+    int base = 10;
+    if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
+        base = 16;
+        text += 2;
+    }
+    std::size_t number = 0;
+    const auto [end, error] = std::from_chars(text, text + std::strlen(text), number, base);
+    if (error != std::errc{}) return false;
+    int shift = 0;
+    switch (*end) {
+    case '\0': ret_size = number; return true;
+    case 'k':
+    case 'K': shift = 10; break;
+    case 'm':
+    case 'M': shift = 20; break;
+    case 'g':
+    case 'G': shift = 30; break;
+    default: return false;
+    }
+    if (end[1] != '\0' || number > std::numeric_limits<std::size_t>::max() >> shift) return false;
+    ret_size = number << shift;
+    return true;
+}
+
+void params_init() noexcept {
+    take("wait_spin_us", values.wait_spin_us, {0, 1'000'000},
+         "Microseconds that a blocking call polls before it sleeps");
+    take("yield_after", values.yield_after, {0, 1U << 30},
+         "Reads of a completion queue in a row that find nothing before each of them also yields the processor, "
+         "0 for never");
+    take("cq_limit", values.cq_limit, {1024, std::size_t{1} << 30},
+         "Entries to which a completion queue that nobody reads may grow before it is overrun");
+    take("unexpected_limit", values.unexpected_limit, {1U << 16, std::size_t{1} << 40},
+         "Bytes of messages without a receive that an endpoint keeps; more wait at their senders");
+    take("connect_timeout_ms", values.connect_timeout_ms, {0, 3'600'000},
+         "Milliseconds that an operation waits for a peer which was named by service and is not there yet");
+}
+
+const Params& params() noexcept { return values; }
+
+} // namespace nvlf::ofi

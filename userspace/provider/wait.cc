@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// wait.cc - see wait.hpp.
+#include "wait.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <mutex>
+#include <new>
+
+#include "base/result.hpp"
+#include "nvlf/nvlf.h"
+#include "params.hpp"
+
+namespace nvlf::ofi {
+
+int WaitObject::open(enum fi_wait_obj kind) noexcept {
+    switch (kind) {
+    case FI_WAIT_NONE:
+    case FI_WAIT_YIELD: kind_ = kind; return 0;
+    case FI_WAIT_UNSPEC:
+    case FI_WAIT_FD: break;
+    case FI_WAIT_SET:
+    case FI_WAIT_MUTEX_COND:
+    case FI_WAIT_POLLFD: return -FI_ENOSYS;
+    default: return -FI_EINVAL;
+    }
+    event_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!event_) return last_errno().negative();
+    if (kind == FI_WAIT_FD) {
+        epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+        epoll_event event{};
+        event.events = EPOLLIN;
+        if (!epoll_ || ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, event_.get(), &event) != 0)
+            return last_errno().negative();
+    }
+    kind_ = kind;
+    return 0;
+}
+
+int WaitObject::control(int command, void* arg) const noexcept {
+    switch (command) {
+    case FI_GETWAIT:
+        if (arg == nullptr) return -FI_EINVAL;
+        if (!epoll_) return -FI_ENODATA; // Only FI_WAIT_FD has one to give away.
+        *static_cast<int*>(arg) = epoll_.get();
+        return 0;
+    case FI_GETWAITOBJ:
+        if (arg == nullptr) return -FI_EINVAL;
+        *static_cast<enum fi_wait_obj*>(arg) = kind_;
+        return 0;
+    default: return -FI_ENOSYS;
+    }
+}
+
+void WaitObject::ring() noexcept {
+    if (!event_) return; // FI_WAIT_YIELD looks again anyhow.
+    const std::uint64_t one = 1;
+    // Fails only when it is readable already, 2^64 - 2 rings after the last look.
+    [[maybe_unused]] const ssize_t written = ::write(event_.get(), &one, sizeof one);
+}
+
+void WaitObject::signal() noexcept {
+    signalled_.store(true, std::memory_order_release);
+    ring();
+}
+
+void WaitObject::begin() noexcept {
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    std::uint64_t rings = 0;
+    if (event_) {
+        [[maybe_unused]] const ssize_t drained = ::read(event_.get(), &rings, sizeof rings);
+    }
+}
+
+void WaitObject::end() noexcept { sleepers_.fetch_sub(1, std::memory_order_seq_cst); }
+
+int EndpointList::add(Endpoint& endpoint, WaitObject& wait) noexcept try {
+    const std::lock_guard guard{lock_};
+    const auto item =
+        std::find_if(items_.begin(), items_.end(), [&](const Item& i) { return i.endpoint == &endpoint; });
+    if (item != items_.end()) {
+        ++item->count;
+        return 0;
+    }
+    items_.reserve(items_.size() + 1); // Before the kernel knows of it.
+    if (const int fd = endpoint_wait_fd(endpoint); fd >= 0 && wait.epoll_fd() >= 0) {
+        epoll_event event{};
+        event.events = EPOLLIN;
+        if (::epoll_ctl(wait.epoll_fd(), EPOLL_CTL_ADD, fd, &event) != 0) return last_errno().negative();
+    }
+    items_.push_back({&endpoint, 1});
+    for (int i = 0; i < armed_; ++i) endpoint_arm(endpoint);
+    wait.notify(); // Sleepers do not have its descriptor yet.
+    return 0;
+} catch (const std::bad_alloc&) {
+    return -FI_ENOMEM;
+}
+
+void EndpointList::remove(Endpoint& endpoint, WaitObject& wait) noexcept {
+    const std::lock_guard guard{lock_};
+    const auto item =
+        std::find_if(items_.begin(), items_.end(), [&](const Item& i) { return i.endpoint == &endpoint; });
+    if (item == items_.end() || --item->count > 0) return;
+    for (int i = 0; i < armed_; ++i) endpoint_disarm(endpoint);
+    if (const int fd = endpoint_wait_fd(endpoint); fd >= 0 && wait.epoll_fd() >= 0)
+        ::epoll_ctl(wait.epoll_fd(), EPOLL_CTL_DEL, fd, nullptr);
+    items_.erase(item);
+}
+
+void EndpointList::progress() noexcept {
+    const std::lock_guard guard{lock_};
+    for (const Item& item : items_) endpoint_progress(*item.endpoint);
+}
+
+void EndpointList::arm() noexcept {
+    const std::lock_guard guard{lock_};
+    ++armed_;
+    for (const Item& item : items_) endpoint_arm(*item.endpoint);
+}
+
+void EndpointList::disarm() noexcept {
+    const std::lock_guard guard{lock_};
+    --armed_;
+    for (const Item& item : items_) endpoint_disarm(*item.endpoint);
+}
+
+bool EndpointList::ready() noexcept {
+    const std::lock_guard guard{lock_};
+    return std::any_of(items_.begin(), items_.end(), [](const Item& i) { return endpoint_ready(*i.endpoint); });
+}
+
+bool EndpointList::wait_fds(std::vector<int>& ret_fds) noexcept try {
+    const std::lock_guard guard{lock_};
+    for (const Item& item : items_) {
+        if (const int fd = endpoint_wait_fd(*item.endpoint); fd >= 0) ret_fds.push_back(fd);
+    }
+    return true;
+} catch (const std::bad_alloc&) {
+    return false;
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Sleeps on everything that may bring news; false when that was impossible for want of memory.
+bool poll_all(const Waitable& object, int timeout_ms) noexcept try {
+    std::vector<int> fds{object.wait.event_fd()};
+    if (object.endpoints != nullptr && !object.endpoints->wait_fds(fds)) return false;
+    std::vector<pollfd> polled;
+    polled.reserve(fds.size());
+    for (const int fd : fds) polled.push_back({.fd = fd, .events = POLLIN, .revents = 0});
+    // Interrupted, timed out or woken: the caller looks again in any case.
+    ::poll(polled.data(), polled.size(), timeout_ms);
+    return true;
+} catch (const std::bad_alloc&) {
+    return false;
+}
+
+// One round of sleeping: until there may be something new.
+ssize_t sleep_once(const Waitable& object, Look look, void* self, int timeout_ms) noexcept {
+    object.wait.begin();
+    if (object.endpoints != nullptr) object.endpoints->arm();
+    const ssize_t got = look(self);
+    if (got == -FI_EAGAIN && !object.wait.signalled()) {
+        const bool busy = object.endpoints != nullptr && object.endpoints->ready();
+        if (busy || !poll_all(object, timeout_ms)) ::sched_yield();
+    }
+    if (object.endpoints != nullptr) object.endpoints->disarm();
+    object.wait.end();
+    return got;
+}
+
+// Rounded up: poll must not return before the deadline, or we would spin through the last millisecond.
+int remaining_ms(Clock::time_point now, Clock::time_point deadline) noexcept {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - now).count();
+    return static_cast<int>(std::clamp<decltype(left)>(left, 0, INT_MAX));
+}
+
+} // namespace
+
+ssize_t block(const Waitable& object, Look look, void* self, int timeout_ms, ssize_t timed_out) noexcept {
+    const Clock::time_point start = Clock::now();
+    const Clock::time_point deadline = start + std::chrono::milliseconds{std::max(timeout_ms, 0)};
+    const Clock::time_point spin_until = start + std::chrono::microseconds{params().wait_spin_us};
+    bool slept = false;
+    for (ssize_t got = look(self);; got = look(self)) {
+        if (got != -FI_EAGAIN) {
+            // Others who sleep here may have missed the ring that begin() silenced, and there may be more to read.
+            object.wait.notify();
+            return got;
+        }
+        if (object.wait.take_signal()) return -FI_EAGAIN;
+        const Clock::time_point now = Clock::now();
+        if (timeout_ms >= 0 && now >= deadline) return timed_out;
+        // After a sleep only: it costs a system call. Without a carrier the descriptors stay readable for ever.
+        if (slept && object.fabric != nullptr && nvlf_poll_alive(object.fabric) == 0) return -FI_ENODEV;
+        if (object.wait.kind() == FI_WAIT_YIELD || now < spin_until) {
+            ::sched_yield();
+            continue;
+        }
+        got = sleep_once(object, look, self, timeout_ms < 0 ? -1 : remaining_ms(now, deadline));
+        slept = true;
+        if (got != -FI_EAGAIN) {
+            object.wait.notify();
+            return got;
+        }
+    }
+}
+
+int begin_try_wait(const Waitable& object, Look look, void* self) noexcept {
+    if (object.wait.epoll_fd() < 0) return -FI_EINVAL;
+    // Anew each time: a doorbell that rang since the last time rings no more before it is armed again.
+    if (object.wait.armed()) end_try_wait(object);
+    object.wait.begin();
+    if (object.endpoints != nullptr) object.endpoints->arm();
+    object.wait.set_armed(true);
+    const bool idle = look(self) == -FI_EAGAIN && !(object.endpoints != nullptr && object.endpoints->ready());
+    if (idle) return 0;
+    end_try_wait(object);
+    return -FI_EAGAIN;
+}
+
+void end_try_wait(const Waitable& object) noexcept {
+    if (!object.wait.set_armed(false)) return; // Another thread did.
+    if (object.endpoints != nullptr) object.endpoints->disarm();
+    object.wait.end();
+}
+
+} // namespace nvlf::ofi
