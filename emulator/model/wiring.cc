@@ -328,12 +328,17 @@ private:
                              "the product of dims must be the number of members of from");
             break;
         }
-        if (!to.empty()) {
-            const auto both = std::find_first_of(from.begin(), from.end(), to.begin(), to.end());
-            if (both != from.end())
-                return wrong(topology_.name_of(*both) + " stands in from and in to", "nothing is linked to itself");
-        }
+        if (const auto both = in_common(from, to))
+            return wrong(topology_.name_of(*both) + " stands in from and in to", "nothing is linked to itself");
         return true;
+    }
+
+    [[nodiscard]] std::optional<Vertex> in_common(const std::vector<Vertex>& from,
+                                                  const std::vector<Vertex>& to) const {
+        std::vector<bool> listed(topology_.vertex_count());
+        for (const Vertex v : to) listed[v] = true;
+        const auto both = std::find_if(from.begin(), from.end(), [&](Vertex v) { return listed[v]; });
+        return both == from.end() ? std::nullopt : std::optional{*both};
     }
 
     // Saturates: the product of hostile dims need not fit.
