@@ -115,6 +115,8 @@ red  tools/nvlf/main.cc "model/topology.hpp"
 red  tools/nvlf/main.cc "nvlf/ioctl.h"
 red  tools/diag/main.cc "driver/mem.hpp"
 red  tools/dev/gen.cc "nvlf/nvlf.h"
+fine tools/dev/demo/pointer.cc "nvlf/nvlf.h"
+red  tools/dev/demo/pointer.cc "base/result.hpp"
 # Tests see everything; nobody sees tests
 fine tests/unit/lane_test.cc "daemon/peer.hpp"
 fine tests/unit/lane_test.cc "support/temp_dir.hpp"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 #
-# Where things go on an installed system, and how they find each other there. All of it is here rather than with the
-# components, because a package is one thing: its parts must agree about folders, versions and names.
+# Where things go on an installed system, and how they find each other there. What others build on is here rather than
+# with its component, because a package is one thing: its parts must agree about folders, versions and names. A component
+# installs by itself what only its own programs read.
 #
 #   bin/nvlfd bin/nvlf                      the daemon and the command line
 #   lib/libnvlf.so.0                        the driver (libdir: lib, or Debian's multiarch folder if the prefix is /usr)
@@ -9,6 +10,7 @@
 #   include/nvlf/*.h                        the public API, and the contract that it includes
 #   lib/pkgconfig, lib/cmake/nvlf           for those who build on libnvlf
 #   lib/systemd/user/nvlfd.service          a fabric for the length of a login
+#   share/nvlf                              topologies, and the state images of the presets
 #   share/man, share/doc/nvlf               the manual and the licence
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -27,7 +29,7 @@ function(nvlf_install_all)
     set_target_properties(nvlf_uapi PROPERTIES EXPORT_NAME uapi)
     install(TARGETS nvlf nvlf_uapi EXPORT nvlfTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
     install(TARGETS nvlf_fi LIBRARY DESTINATION "${NVLF_INSTALL_PROVIDERDIR}")
-    install(TARGETS nvlfd nvlf_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+    install(TARGETS nvlf_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 
     install(DIRECTORY "${PROJECT_SOURCE_DIR}/kernel/include/uapi/nvlf" "${PROJECT_SOURCE_DIR}/userspace/include/nvlf"
         DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
