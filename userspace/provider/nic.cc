@@ -4,6 +4,7 @@
 // NVSHMEM takes no provider without it; NCCL plugins, MPICH and Open MPI look for the PCI address to tell which device
 // is near. Ours is synthetic: domain = node that hosts the device, bus and slot = index of the device. So devices of
 // one node look near to each other and far from those of another node, as they are.
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -27,7 +28,7 @@ struct Nic {
     void link_up() noexcept {
         device.name = name.data();
         device.device_id = model.data();
-        device.device_version = nullptr;
+        device.device_version = nullptr; // Not known of anything here.
         device.vendor_id = vendor.data();
         device.driver = driver.data();
         device.firmware = firmware.data();
@@ -60,7 +61,30 @@ int nic_control(::fid* fid, int command, void* arg) {
     }
 }
 
-fi_ops nic_ops{sizeof(fi_ops), nic_close, no_bind, nic_control, no_ops_open, no_tostr, no_ops_set};
+// Appends to what is in the buffer, in the layout that fi_info -v has for cards.
+int nic_tostr(const ::fid* fid, char* buf, std::size_t len) {
+    const fid_nic& nic = *reinterpret_cast<const fid_nic*>(fid);
+    const std::size_t used = ::strnlen(buf, len);
+    if (used == len) return -FI_ETOOSMALL;
+    const fi_pci_attr& pci = nic.bus_attr->attr.pci;
+    const int written =
+        std::snprintf(buf + used, len - used,
+                      "    nic:\n"
+                      "        fi_device_attr:\n            name: %s\n            device_id: %s\n"
+                      "            vendor_id: %s\n            driver: %s\n            firmware: %s\n"
+                      "        fi_bus_attr:\n            bus_type: FI_BUS_PCI\n            fi_pci_attr:\n"
+                      "                domain_id: %u\n                bus_id: %u\n                device_id: %u\n"
+                      "                function_id: %u\n"
+                      "        fi_link_attr:\n            address: %s\n            mtu: %zu\n            speed: %zu\n"
+                      "            state: %s\n            network_type: %s\n",
+                      nic.device_attr->name, nic.device_attr->device_id, nic.device_attr->vendor_id,
+                      nic.device_attr->driver, nic.device_attr->firmware, pci.domain_id, pci.bus_id, pci.device_id,
+                      pci.function_id, nic.link_attr->address, nic.link_attr->mtu, nic.link_attr->speed,
+                      nic.link_attr->state == FI_LINK_UP ? "FI_LINK_UP" : "FI_LINK_DOWN", nic.link_attr->network_type);
+    return static_cast<std::size_t>(written) < len - used ? 0 : -FI_ETOOSMALL;
+}
+
+fi_ops nic_ops{sizeof(fi_ops), nic_close, no_bind, nic_control, no_ops_open, nic_tostr, no_ops_set};
 
 std::string text(const char* field, std::size_t bytes) { return {field, ::strnlen(field, bytes)}; }
 
