@@ -46,7 +46,9 @@ Json diagnostic(const std::string& line) {
 
 int report_mistakes(const CheckOptions& options, const Image& image) {
     if (!options.json) {
-        fmt::print(stderr, "{}\n", image.mistakes);
+        // file:line:column at the head of the line, where editors look for it; our name only before what has no place.
+        const bool placed = !diagnostic(image.mistakes.substr(0, image.mistakes.find('\n')))["file"].is_null();
+        fmt::print(stderr, "{}{}\n", placed ? "" : "nvlf: ", image.mistakes);
         return kUsage;
     }
     Json json{{"topology", options.topology}, {"valid", false}, {"diagnostics", Json::array()}};

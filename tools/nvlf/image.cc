@@ -35,23 +35,13 @@ std::vector<nvlf_state> aligned(const std::string& bytes) {
     return memory;
 }
 
-// What nvlfd says goes on as our own words: its name before each line would only puzzle.
-std::string without_name(const std::string& text) {
-    constexpr std::string_view name{"nvlfd: "};
-    std::string out;
-    std::istringstream lines{text};
-    for (std::string line; std::getline(lines, line);)
-        out += (out.empty() ? "" : "\n") + (line.rfind(name, 0) == 0 ? line.substr(name.size()) : line);
-    return out;
-}
-
 } // namespace
 
 Image read_image(const std::string& topology) {
     const Finished finished = run_and_read({daemon_path(), "--dump-state", topology});
     Image image;
     if (finished.exit_code == kUsage && !finished.err.empty()) {
-        image.mistakes = without_name(finished.err);
+        image.mistakes = finished.err;
         return image;
     }
     if (finished.exit_code != 0)

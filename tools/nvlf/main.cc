@@ -151,7 +151,8 @@ void define_check(CLI::App& app, Options& options, Action& action) {
 void define(CLI::App& app, Options& options, Action& action) {
     app.set_version_flag("--version",
                          fmt::format("nvlf {}.{}.{} (contract {}.{})", NVLF_VERSION_MAJOR, NVLF_VERSION_MINOR,
-                                     NVLF_VERSION_PATCH, NVLF_ABI_MAJOR, NVLF_ABI_MINOR));
+                                     NVLF_VERSION_PATCH, NVLF_ABI_MAJOR, NVLF_ABI_MINOR),
+                         "Print the version");
     app.set_help_flag("-h,--help", "Print this help");
     app.require_subcommand(0, 1);
     app.footer(kExitCodes);

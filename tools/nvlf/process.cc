@@ -7,6 +7,8 @@
 
 #include <array>
 #include <cerrno>
+#include <sstream>
+#include <string_view>
 #include <utility>
 
 #include <fcntl.h>
@@ -96,9 +98,14 @@ bool drain(int fd, std::string& into) {
 
 constexpr int kReadyFd = 3; // Its number in the daemon.
 
-std::string trimmed(std::string text) {
-    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-    return text;
+// Its words go on as our own: its name before each line would only puzzle.
+std::string without_name(const std::string& text) {
+    constexpr std::string_view name{"nvlfd: "};
+    std::string out;
+    std::istringstream lines{text};
+    for (std::string line; std::getline(lines, line);)
+        out += (out.empty() ? "" : "\n") + (line.rfind(name, 0) == 0 ? line.substr(name.size()) : line);
+    return out;
 }
 
 } // namespace
@@ -128,7 +135,7 @@ Finished run_and_read(const std::vector<std::string>& argv) {
         if (polled[1].revents != 0 && !drain(polled[1].fd, finished.err)) polled[1].fd = -1;
     }
     finished.exit_code = wait_for(pid);
-    finished.err = trimmed(std::move(finished.err));
+    finished.err = without_name(finished.err);
     return finished;
 }
 
@@ -154,8 +161,8 @@ Started start_daemon(std::vector<std::string> argv) {
     std::string lines;
     if (said.get() >= 0 && ::lseek(said.get(), 0, SEEK_SET) == 0)
         while (drain(said.get(), lines)) {}
-    started.words = trimmed(lines.empty() ? verdict : lines); // The lines hold the verdict, and what else there is.
-    if (started.words.rfind("nvlfd: ", 0) == 0) started.words.erase(0, 7); // We say who did not come up.
+    started.words =
+        without_name(lines.empty() ? verdict : lines); // The lines hold the verdict, and what else there is.
     if (started.words.empty())
         started.words = fmt::format("{} ended without a word (exit code {})", argv.front(), started.exit_code);
     return started;

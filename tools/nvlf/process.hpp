@@ -14,8 +14,8 @@ struct Finished {
     std::string err;
 };
 
-// Runs argv[0] (a path) to its end. stdin is /dev/null; `out` is as it came, `err` without the last newline. Failure when
-// it cannot be started.
+// Runs nvlfd to its end. stdin is /dev/null; `out` is as it came, `err` without the last newline and without "nvlfd: " at
+// the head of a line. Failure when it cannot be started.
 [[nodiscard]] Finished run_and_read(const std::vector<std::string>& argv);
 
 // So that no descriptor of ours gets the number of a standard stream which the caller closed. Call first of all.

@@ -109,7 +109,8 @@ int up(const UpOptions& options) {
     const Started started = start_daemon(argv);
     if (!started.ready)
         throw Failure{started.exit_code == kUsage ? kUsage : kFailed,
-                      fmt::format("fabric {}: did not come up: {}", fabric_name(options.target), started.words)};
+                      fmt::format("fabric {}: did not come up:{}{}", fabric_name(options.target),
+                                  started.words.find('\n') == std::string::npos ? ' ' : '\n', started.words)};
     const Client client = connect(options.target);
     tell(options, info_of(*client));
     return kFine;
