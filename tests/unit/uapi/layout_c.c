@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+#include "layout.h"
+
+int main(void) {
+    print_layout();
+    return 0;
+}
