@@ -66,6 +66,8 @@ Errno Service::run() {
     while (!ending_ && !server_.going_down()) {
         const auto bound = until_idle_end();
         if (bound == 0U) {
+            accept_some(); // Whoever came at the last moment is not turned away.
+            if (server_.client_count() > 0) continue;
             server_.log().info("no client for so long: the on-demand fabric ends");
             break;
         }

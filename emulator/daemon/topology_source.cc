@@ -39,8 +39,8 @@ std::optional<std::string> read_file(const std::string& path, std::string& ret_w
 
 std::string no_such_preset(const std::string& name) {
     const std::string_view near = model::closest_name(name, model::preset_names());
-    std::string text = "there is no topology '" + model::quoted(name) + '\'';
-    if (!near.empty()) text += "; did you mean " + std::string{near} + '?';
+    std::string text = "there is no topology " + model::quoted(name);
+    if (!near.empty()) text += "; did you mean \"" + std::string{near} + "\"?";
     return text + " (presets: " + model::list_names(model::preset_names()) +
            "; a file is named with its path, ./my.toml)";
 }
