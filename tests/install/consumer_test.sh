@@ -10,7 +10,13 @@ build=$1
 root=$2.moved
 sources=$(cd "$(dirname "$0")/consumer" && pwd)
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# The daemon that the first consumer starts would end by itself, two seconds after its last client; nothing is to be left
+# when the test is over.
+trap '[ ! -x "$root/bin/nvlf" ] || "$root/bin/nvlf" down >/dev/null 2>&1 || true; rm -rf "$work"' EXIT
+
+# A fabric of our own.
+unset NVLF_FABRIC NVLF_DEVICE NVLF_TOPOLOGY NVLF_NVLFD NVLF_ON_DEMAND
+export NVLF_DIR="$work/run"
 
 say() { echo "== $*"; }
 
@@ -43,9 +49,6 @@ for binary in "$(one nvlfd)" "$(one libnvlf.so.0)" "$(one libnvlf-fi.so)" "$root
     fi
 done
 
-# A fabric of our own, started on demand and gone two seconds after its last client at the latest.
-unset NVLF_FABRIC NVLF_DEVICE NVLF_TOPOLOGY NVLF_NVLFD NVLF_ON_DEMAND
-export NVLF_DIR="$work/run"
 
 say "consumer by find_package"
 "$CMAKE" -S "$sources" -B "$work/cmake" -G Ninja -DCMAKE_PREFIX_PATH="$root" >/dev/null
