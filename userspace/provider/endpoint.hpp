@@ -142,6 +142,12 @@ struct Endpoint {
     void forget_stale_addresses() noexcept;
     [[nodiscard]] Peer* adopt(::nvlf_channel* channel) noexcept;
     void accept_all() noexcept;
+    void see_notices() noexcept {
+        const std::uint32_t notices = nvlf_ep_notices(ep);
+        if (notices == notices_seen) [[likely]] return;
+        notices_seen = notices; // Before we look: what changes from now on is seen next time.
+        check_peers();
+    }
     void check_peers() noexcept;
     void fail_peer(Peer& peer, int error) noexcept;
     void bury() noexcept;

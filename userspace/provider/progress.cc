@@ -21,10 +21,7 @@ void Endpoint::progress() noexcept {
     if (ep == nullptr) return;
     const std::lock_guard guard{lock};
     if (to_bury) [[unlikely]] bury();
-    if (const std::uint32_t notices = nvlf_ep_notices(ep); notices != notices_seen) [[unlikely]] {
-        notices_seen = notices; // Before we look: what changes from now on is seen next time.
-        check_peers();
-    }
+    see_notices();
     bool busy = false;
     for (std::size_t i = live.size(); i-- > 0;) { // Backwards: a peer that fails leaves the list.
         Peer& peer = *live[i];

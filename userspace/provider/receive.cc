@@ -64,7 +64,8 @@ ssize_t Endpoint::peek(const ReceiveRequest& request) noexcept {
     const std::uint64_t kind = FI_RECV | (request.tagged ? FI_TAGGED : FI_MSG);
     Unexpected* found = find_unexpected(request);
     if (found == nullptr) {
-        // What lies in the lanes has come as well.
+        // What lies in the lanes has come as well, and what lies with the carrier.
+        see_notices();
         for (std::size_t i = live.size(); i-- > 0;) (void)drain(*live[i], NVLF_LANE_SLOTS);
         found = find_unexpected(request);
     }
