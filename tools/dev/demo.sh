@@ -76,7 +76,7 @@ sed 's/^\(.\)/   \1/' "$tmp/topo"
 
 step "3. libfabric messages: the stock fi_pingpong, gpu0 against trn0, every byte checked (nvlf run)"
 port=$(free_port)
-"$nvlf" run --device gpu0 -- fi_pingpong -e rdm -p nvlf -c -S all -I 100 -B "$port" >"$tmp/server" 2>&1 &
+"$nvlf" run --device gpu0 -- fi_pingpong -e rdm -p nvlf -c -S all -I 20 -B "$port" >"$tmp/server" 2>&1 &
 server=$!
 children=$server
 tries=0
@@ -86,7 +86,7 @@ until port_in_use "$port" 0A; do # Until it listens on its control port; 10 s at
     [ $tries -lt 200 ] || fail "fi_pingpong on gpu0 did not listen on port $port" "$tmp/server"
     sleep 0.05
 done
-timeout 60 "$nvlf" run --device trn0 -- fi_pingpong -e rdm -p nvlf -c -S all -I 100 -P "$port" 127.0.0.1 >"$tmp/client" 2>&1 ||
+timeout 60 "$nvlf" run --device trn0 -- fi_pingpong -e rdm -p nvlf -c -S all -I 20 -P "$port" 127.0.0.1 >"$tmp/client" 2>&1 ||
     fail "fi_pingpong on trn0 failed" "$tmp/client"
 wait "$server" || fail "fi_pingpong on gpu0 failed" "$tmp/server"
 children=

@@ -157,10 +157,10 @@ void clients(const LsOptions& options) {
         json["clients"] = Json::array();
         for (const nvlf_ioc_client& c : list) {
             Json entry;
-            entry["pid"] = c.pid == 0 ? Json{nullptr} : Json(c.pid);
+            entry["pid"] = c.pid == 0 ? Json(nullptr) : Json(c.pid);
             entry["uid"] = c.uid;
             entry["command"] = text_of(c.command);
-            entry["device"] = device_name(c.device).empty() ? Json{nullptr} : Json(device_name(c.device));
+            entry["device"] = device_name(c.device).empty() ? Json(nullptr) : Json(device_name(c.device));
             entry["endpoints"] = c.endpoints;
             entry["allocations"] = c.allocations;
             entry["imports"] = c.imports;
@@ -216,7 +216,7 @@ void fabrics(const LsOptions& options) {
         entry["topology"] = text_of(info.topology);
         entry["devices"] = info.devices;
         entry["clients"] = others;
-        entry["server_pid"] = info.server_pid == 0 ? Json{nullptr} : Json(info.server_pid);
+        entry["server_pid"] = info.server_pid == 0 ? Json(nullptr) : Json(info.server_pid);
         entry["clock"] = clock_word(info.clock);
         list.push_back(std::move(entry));
     }

@@ -128,7 +128,7 @@ Json to_json(const nvlf_device& device) {
     json["kind"] = kind_word(device.kind);
     json["model"] = text_of(device.model);
     json["node"] = device.node;
-    json["numa_node"] = device.numa_node == UINT32_MAX ? Json{nullptr} : Json(device.numa_node);
+    json["numa_node"] = device.numa_node == UINT32_MAX ? Json(nullptr) : Json(device.numa_node);
     json["state"] = state_word(device.state);
     json["ports"] = device.ports;
     json["hbm_bytes"] = device.hbm_bytes;

@@ -69,8 +69,8 @@ Json json_of(const nvlf_ioc_info& info, const View& seen, const std::string& dir
     json["running"] = true;
     json["socket"] = fmt::format("{}/{}.sock", dir, text_of(info.fabric));
     json["uuid"] = uuid_text(info.uuid);
-    json["server_pid"] = info.server_pid == 0 ? Json{nullptr} : Json(info.server_pid);
-    json["uptime_s"] = uptime ? Json(*uptime) : Json{nullptr};
+    json["server_pid"] = info.server_pid == 0 ? Json(nullptr) : Json(info.server_pid);
+    json["uptime_s"] = uptime ? Json(*uptime) : Json(nullptr);
     json["on_demand"] = (info.caps & NVLF_CAP_ON_DEMAND) != 0;
     json["topology"] = text_of(info.topology);
     json["figures"] = info.figures;

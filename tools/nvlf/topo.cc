@@ -291,14 +291,14 @@ Json json_of(const View& view, const Selection& selection) {
             entry["a"] = text_of(view.devices[from].name);
             entry["b"] = text_of(view.devices[to].name);
             entry["same_node"] = view.devices[from].node == view.devices[to].node;
-            entry["label"] = path ? Json(label_of(*path)) : Json{nullptr};
+            entry["label"] = path ? Json(label_of(*path)) : Json(nullptr);
             const PathView p = path.value_or(PathView{});
-            entry["protocol"] = path ? Json(protocol_word(p.protocol)) : Json{nullptr};
+            entry["protocol"] = path ? Json(protocol_word(p.protocol)) : Json(nullptr);
             entry["width"] = p.width;
             entry["hops"] = p.hops;
             entry["switches"] = p.switches;
             entry["rate_bytes_per_s"] = p.rate;
-            entry["latency_ps"] = path ? Json(p.latency_ps) : Json{nullptr};
+            entry["latency_ps"] = path ? Json(p.latency_ps) : Json(nullptr);
             list.push_back(std::move(entry));
         }
     }

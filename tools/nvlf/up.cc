@@ -52,7 +52,7 @@ void tell(const UpOptions& options, const nvlf_ioc_info& info) {
         json["fabric"] = text_of(info.fabric);
         json["socket"] = fmt::format("{}/{}.sock", dir, text_of(info.fabric));
         json["uuid"] = uuid_text(info.uuid);
-        json["server_pid"] = info.server_pid == 0 ? Json{nullptr} : Json(info.server_pid);
+        json["server_pid"] = info.server_pid == 0 ? Json(nullptr) : Json(info.server_pid);
         json["topology"] = text_of(info.topology);
         json["devices"] = info.devices;
         json["figures"] = info.figures;
