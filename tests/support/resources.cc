@@ -53,8 +53,15 @@ std::set<pid_t> processes_named(const std::string& comm) {
         pid_t pid = 0;
         const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
         if (error != std::errc{} || end != name.data() + name.size()) continue;
-        std::ifstream file{entry.path() / "comm"};
-        if (std::string line; std::getline(file, line) && line == comm) found.insert(pid);
+        // "pid (comm) state ...", where comm may hold anything, a parenthesis too. One that has ended and only waits for
+        // its parent (Z), as orphans do for a lazy init, holds nothing any more.
+        std::ifstream file{entry.path() / "stat"};
+        std::string line;
+        if (!std::getline(file, line)) continue;
+        const auto open = line.find('(');
+        const auto close = line.rfind(')');
+        if (open == std::string::npos || close == std::string::npos || close + 2 >= line.size()) continue;
+        if (line.substr(open + 1, close - open - 1) == comm && line[close + 2] != 'Z') found.insert(pid);
     }
     return found;
 }

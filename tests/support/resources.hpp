@@ -12,10 +12,11 @@
 
 namespace nvlf::test {
 
-[[nodiscard]] std::size_t open_descriptors(pid_t pid = 0);              // Entries of /proc/<pid>/fd; 0: this process.
-[[nodiscard]] std::uint64_t resident_kib(pid_t pid = 0);                // VmRSS.
-[[nodiscard]] std::uint64_t resident_shared_kib(pid_t pid = 0);         // RssShmem: memfd and shared anonymous pages.
-[[nodiscard]] std::set<std::string> shm_files();                        // Names in /dev/shm.
-[[nodiscard]] std::set<pid_t> processes_named(const std::string& comm); // As in /proc/<pid>/comm (15 characters).
+[[nodiscard]] std::size_t open_descriptors(pid_t pid = 0);      // Entries of /proc/<pid>/fd; 0: this process.
+[[nodiscard]] std::uint64_t resident_kib(pid_t pid = 0);        // VmRSS.
+[[nodiscard]] std::uint64_t resident_shared_kib(pid_t pid = 0); // RssShmem: memfd and shared anonymous pages.
+[[nodiscard]] std::set<std::string> shm_files();                // Names in /dev/shm.
+[[nodiscard]] std::set<pid_t>
+processes_named(const std::string& comm); // Running ones, by the name in /proc (15 characters).
 
 } // namespace nvlf::test

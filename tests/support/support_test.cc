@@ -92,6 +92,13 @@ BOOST_AUTO_TEST_CASE(descriptors_are_counted_here_and_in_a_child) {
     BOOST_TEST(processes_named("sh").count(child.pid()) == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(process_that_has_ended_is_not_counted_though_nobody_has_reaped_it) {
+    auto child = ChildProcess::spawn({"sh", "-c", "exit 0"});
+    const auto gone = [&] { return processes_named("sh").count(child.pid()) == 0; };
+    BOOST_TEST(eventually(gone, plenty));
+    BOOST_TEST(child.wait(plenty).exited_with(0)); // It was there to be reaped until now.
+}
+
 BOOST_AUTO_TEST_CASE(child_leaves_no_descriptor_behind) {
     const auto before = open_descriptors();
     for (int i = 0; i < 10; ++i) run({"true"}, plenty);
