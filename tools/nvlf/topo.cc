@@ -267,7 +267,7 @@ void print_summary(const View& view, const Selection& selection) {
     Legend legend;
     print(device_runs(view, selection).text() + '\n');
     print(path_kinds(view, selection, legend).text() + '\n');
-    print(legend.text(false) + "\n");
+    print(legend.text(false) + "  RATE, LATENCY: of links and switches, one direction, with nobody else on them\n\n");
     print("A matrix: --devices DEV[,DEV...] for some of them, --full for all.\n");
 }
 
