@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// Registrations as a peer may use, and try to abuse, them.
+#define BOOST_TEST_MODULE provider_mr
+#include <boost/test/unit_test.hpp>
+
+#include "domain.hpp"
+#include "mr.hpp"
+
+using namespace nvlf::ofi;
+using nvlf::Errno;
+
+namespace {
+
+constexpr std::uint64_t max64 = ~std::uint64_t{0};
+constexpr std::uint64_t rights = FI_REMOTE_READ | FI_REMOTE_WRITE;
+
+struct Fixture {
+    Fabric fabric;
+    Domain domain{fabric, nullptr, 0, FI_THREAD_SAFE, 0, 0};
+    std::array<std::byte, 256> memory{};
+
+    Fixture() { fabric.refs = 1; }
+
+    Mr make(std::vector<iovec> pieces, std::uint64_t key = 1) {
+        Mr mr{domain};
+        for (const iovec& piece : pieces) {
+            mr.iov[mr.iov_count++] = piece;
+            mr.length += piece.iov_len;
+        }
+        mr.key = key;
+        mr.access = rights;
+        return mr;
+    }
+    std::byte* at(std::size_t offset) { return memory.data() + offset; }
+    std::uint64_t va(std::size_t offset) { return reinterpret_cast<std::uintptr_t>(memory.data()) + offset; }
+};
+
+} // namespace
+
+BOOST_FIXTURE_TEST_CASE(offsets_count_from_the_start_of_the_registration, Fixture) {
+    const Mr mr = make({{at(16), 100}});
+    BOOST_TEST(mr_locate(mr, 0, 100, false) == at(16));
+    BOOST_TEST(mr_locate(mr, 99, 1, false) == at(115));
+    BOOST_TEST(mr_locate(mr, 100, 0, false) == at(116));
+}
+
+BOOST_FIXTURE_TEST_CASE(virtual_addresses_are_taken_as_they_are, Fixture) {
+    const Mr mr = make({{at(16), 100}});
+    BOOST_TEST(mr_locate(mr, va(16), 100, true) == at(16));
+    BOOST_TEST(mr_locate(mr, va(115), 1, true) == at(115));
+    BOOST_TEST(mr_locate(mr, 0, 1, true) == nullptr);
+}
+
+BOOST_FIXTURE_TEST_CASE(nothing_outside_is_reachable_however_the_numbers_wrap, Fixture) {
+    const Mr mr = make({{at(16), 100}});
+    for (const auto& [addr, len] : std::vector<std::pair<std::uint64_t, std::uint64_t>>{{0, 101},
+                                                                                        {1, 100},
+                                                                                        {100, 1},
+                                                                                        {101, 0},
+                                                                                        {max64, 1},
+                                                                                        {max64, max64},
+                                                                                        {0, max64},
+                                                                                        {50, max64 - 49},
+                                                                                        {max64 - 7, 8}})
+        BOOST_TEST(mr_locate(mr, addr, len, false) == nullptr, addr << "+" << len);
+    for (const auto& [addr, len] : std::vector<std::pair<std::uint64_t, std::uint64_t>>{{va(15), 1},
+                                                                                        {va(15), 2},
+                                                                                        {va(16), 101},
+                                                                                        {va(116), 1},
+                                                                                        {va(117), 0},
+                                                                                        {va(16), max64},
+                                                                                        {va(17), 0 - va(17)},
+                                                                                        {max64, 1}})
+        BOOST_TEST(mr_locate(mr, addr, len, true) == nullptr, addr << "+" << len);
+}
+
+BOOST_FIXTURE_TEST_CASE(pieces_follow_each_other_by_offset_and_a_range_stays_within_one, Fixture) {
+    const Mr mr = make({{at(0), 10}, {at(100), 20}, {at(50), 5}});
+    BOOST_TEST(mr_locate(mr, 9, 1, false) == at(9));
+    BOOST_TEST(mr_locate(mr, 10, 20, false) == at(100));
+    BOOST_TEST(mr_locate(mr, 30, 5, false) == at(50));
+    BOOST_TEST(mr_locate(mr, 9, 2, false) == nullptr);
+    BOOST_TEST(mr_locate(mr, 35, 1, false) == nullptr);
+    BOOST_TEST(mr_locate(mr, va(104), 16, true) == at(104));
+    BOOST_TEST(mr_locate(mr, va(52), 3, true) == at(52));
+    BOOST_TEST(mr_locate(mr, va(20), 1, true) == nullptr);
+}
+
+BOOST_FIXTURE_TEST_CASE(the_whole_address_space_may_be_registered, Fixture) {
+    const Mr mr = make({{nullptr, max64}});
+    BOOST_TEST(mr_locate(mr, va(3), 8, false) == at(3));
+    BOOST_TEST(mr_locate(mr, va(3), 8, true) == at(3));
+    BOOST_TEST(mr_locate(mr, max64, 1, false) == nullptr);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_peer_gets_what_key_range_and_rights_allow_and_the_error_says_which_did_not, Fixture) {
+    MrTable table{true, false};
+    Mr mr = make({{at(0), 64}}, 42);
+    mr.access = FI_REMOTE_READ;
+    BOOST_TEST(!table.add(mr).failed());
+    BOOST_TEST(table.resolve(42, 8, 8, FI_REMOTE_READ).value() == at(8));
+    BOOST_TEST(table.resolve(42, 8, 8, FI_REMOTE_WRITE).error().value() == EACCES);
+    BOOST_TEST(table.resolve(42, 8, 8, rights).error().value() == EACCES);
+    BOOST_TEST(table.resolve(42, 60, 8, FI_REMOTE_READ).error().value() == FI_EKEYREJECTED);
+    BOOST_TEST(table.resolve(43, 8, 8, FI_REMOTE_READ).error().value() == FI_EKEYREJECTED);
+    table.remove(mr);
+    BOOST_TEST(table.resolve(42, 8, 8, FI_REMOTE_READ).error().value() == FI_EKEYREJECTED);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_key_in_use_is_not_given_twice_and_new_keys_differ, Fixture) {
+    MrTable table{true, false};
+    Mr first = make({{at(0), 1}}, 7);
+    Mr second = make({{at(1), 1}}, 7);
+    BOOST_TEST(!table.add(first).failed());
+    BOOST_TEST((table.add(second) == Errno{FI_ENOKEY}));
+    BOOST_TEST(table.find(7) == &first);
+    BOOST_TEST(!table.add_with_new_key(second).failed());
+    BOOST_TEST(second.key != 7U);
+    BOOST_TEST(table.find(second.key) == &second);
+    BOOST_TEST(table.all().size() == 2U);
+}
