@@ -19,7 +19,8 @@ struct Script {
     const std::uint8_t* at;
     const std::uint8_t* end;
 
-    template <class T> T take() {
+    template <class T>
+    T take() {
         T value{};
         const std::size_t bytes = std::min<std::size_t>(sizeof value, static_cast<std::size_t>(end - at));
         std::memcpy(&value, at, bytes);

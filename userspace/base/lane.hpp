@@ -63,7 +63,8 @@ public:
     // consumed what was never sent. With `reserve` slots kept back for those who may not wait (control messages).
     [[nodiscard]] Errno room(std::uint32_t bytes, std::uint32_t reserve = 0) noexcept {
         const std::uint64_t end = detail::DataCursor::end_of(data_.at(), bytes);
-        if (bytes <= lane_data_max && fits(end, reserve)) [[likely]] return Errno{};
+        if (bytes <= lane_data_max && fits(end, reserve)) [[likely]]
+            return Errno{};
         return refresh(end, bytes, reserve);
     }
 
@@ -135,7 +136,8 @@ public:
     // not. EPROTO when no honest producer can have sent that much. It lies in shared memory: read it once. It is given
     // back to the producer by the next release().
     [[nodiscard]] Result<std::span<const std::byte>> payload(std::uint32_t bytes) noexcept {
-        if (bytes > lane_data_max) [[unlikely]] return Errno{EPROTO};
+        if (bytes > lane_data_max) [[unlikely]]
+            return Errno{EPROTO};
         const std::byte* start = reinterpret_cast<const std::byte*>(lane_->data) + data_.place(bytes);
         return std::span<const std::byte>{start, bytes};
     }

@@ -35,7 +35,8 @@ struct Buffers {
     }
 
     // Calls f(pointer, bytes) for each contiguous part of [offset, offset + bytes).
-    template <class F> void each(std::size_t offset, std::size_t bytes, F&& f) const noexcept {
+    template <class F>
+    void each(std::size_t offset, std::size_t bytes, F&& f) const noexcept {
         for (std::size_t i = 0; i < count && bytes > 0; ++i) {
             if (offset >= iov[i].iov_len) {
                 offset -= iov[i].iov_len;

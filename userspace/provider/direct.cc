@@ -32,8 +32,8 @@ bool import_registration(Endpoint& endpoint, Peer& peer, std::uint64_t key) noex
     std::size_t bytes = 0;
     const nvlf_region* region = nvlf_channel_region(peer.channel, &bytes);
     if (bytes < directory_offset + sizeof(Directory)) return false;
-    const auto& directory = *reinterpret_cast<const Directory*>(reinterpret_cast<const std::byte*>(region) +
-                                                                directory_offset);
+    const auto& directory =
+        *reinterpret_cast<const Directory*>(reinterpret_cast<const std::byte*>(region) + directory_offset);
     const auto hit = directory_find(directory, key);
     if (!hit) return false;
     std::uint8_t token[NVLF_TOKEN_LEN];
@@ -74,8 +74,8 @@ std::byte* locate(Endpoint& endpoint, Peer& peer, const RmaSegment& segment, std
                 break;
             }
             const std::uint64_t offset = segment.address - import.base;
-            const bool inside = segment.address >= import.base && offset <= import.bytes &&
-                                segment.bytes <= import.bytes - offset;
+            const bool inside =
+                segment.address >= import.base && offset <= import.bytes && segment.bytes <= import.bytes - offset;
             return inside && (import.access & access) == access ? import.start + offset : nullptr;
         }
         if (attempt == 0 && !import_registration(endpoint, peer, segment.key)) return nullptr;
@@ -106,7 +106,8 @@ bool Endpoint::try_direct(Peer& peer, const RmaRequest& request) noexcept {
         else request.local.scatter(done, {at[i], bytes});
         done += bytes;
     }
-    if (notify) answer(peer, wire::op_notify, wire::Notify{done, request.cq_data}); // After the data: slots are released.
+    if (notify)
+        answer(peer, wire::op_notify, wire::Notify{done, request.cq_data}); // After the data: slots are released.
     complete_tx(FI_RMA | (request.write ? FI_WRITE : FI_READ), request.flags, request.context, request.silent);
     return true;
 }
@@ -129,16 +130,15 @@ void endpoint_mr_changed(Endpoint& endpoint, const Mr& mr, bool added) noexcept 
     DirectoryEntry entry{};
     std::uint8_t token[NVLF_TOKEN_LEN];
     void* start = nullptr;
-    const std::uint32_t access = (mr.access & FI_REMOTE_WRITE) != 0 ? NVLF_ACCESS_READ | NVLF_ACCESS_WRITE
-                                                                    : NVLF_ACCESS_READ;
+    const std::uint32_t access =
+        (mr.access & FI_REMOTE_WRITE) != 0 ? NVLF_ACCESS_READ | NVLF_ACCESS_WRITE : NVLF_ACCESS_READ;
     if (nvlf_mem_map(memory, &start) == 0 && nvlf_mem_export(memory, access, token) == 0) {
         entry.key = mr.key;
-        entry.base = (endpoint.domain.mr_mode & FI_MR_VIRT_ADDR) != 0
-                         ? reinterpret_cast<std::uintptr_t>(mr.iov[0].iov_base)
-                         : 0;
+        entry.base =
+            (endpoint.domain.mr_mode & FI_MR_VIRT_ADDR) != 0 ? reinterpret_cast<std::uintptr_t>(mr.iov[0].iov_base) : 0;
         entry.bytes = mr.length;
-        entry.offset = static_cast<std::uint64_t>(static_cast<std::byte*>(mr.iov[0].iov_base) -
-                                                  static_cast<std::byte*>(start));
+        entry.offset =
+            static_cast<std::uint64_t>(static_cast<std::byte*>(mr.iov[0].iov_base) - static_cast<std::byte*>(start));
         entry.access = mr.access & (FI_REMOTE_READ | FI_REMOTE_WRITE);
         std::memcpy(entry.token.data(), token, sizeof token);
         endpoint.published.emplace(mr.key, memory);

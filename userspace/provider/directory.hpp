@@ -20,7 +20,7 @@ namespace nvlf::ofi {
 
 struct DirectoryEntry {
     std::uint64_t key;
-    std::uint64_t base;   // Remote address of its first byte: virtual, or 0.
+    std::uint64_t base; // Remote address of its first byte: virtual, or 0.
     std::uint64_t bytes;
     std::uint64_t offset; // Of its first byte in the memory behind the token.
     std::uint64_t access; // FI_REMOTE_READ, FI_REMOTE_WRITE

@@ -111,9 +111,7 @@ ssize_t ep_size_left(fid_ep* ep) {
     return endpoint_of(ep).ep != nullptr ? static_cast<ssize_t>(NVLF_LANE_SLOTS - control_reserve) : -FI_EOPBADSTATE;
 }
 
-ssize_t ep_cancel(fid* object, void* context) {
-    return endpoint_of(reinterpret_cast<fid_ep*>(object)).cancel(context);
-}
+ssize_t ep_cancel(fid* object, void* context) { return endpoint_of(reinterpret_cast<fid_ep*>(object)).cancel(context); }
 
 int ep_getname(fid* object, void* address, std::size_t* bytes) {
     return endpoint_of(reinterpret_cast<fid_ep*>(object)).name(address, bytes);
@@ -211,8 +209,7 @@ int Endpoint::enable() noexcept {
     if ((caps & (FI_SEND | FI_MSG | FI_TAGGED)) != 0 && tx_cq == nullptr && send_cntr == nullptr && rx_cq == nullptr &&
         recv_cntr == nullptr)
         return -FI_ENOCQ;
-    if (const int refused = nvlf_ep_publish(domain.nvlf, domain.device, service, region_bytes, &ep);
-        refused != 0) {
+    if (const int refused = nvlf_ep_publish(domain.nvlf, domain.device, service, region_bytes, &ep); refused != 0) {
         FI_WARN(&provider, FI_LOG_EP_CTRL, "cannot publish an endpoint on device %u, service %llu: %s\n", domain.device,
                 static_cast<unsigned long long>(service), std::strerror(-refused));
         return refused;

@@ -31,7 +31,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "nvlf/nvlf.h"
 #include "av.hpp"
 #include "cntr.hpp"
 #include "cq.hpp"
@@ -39,6 +38,7 @@
 #include "endpoint_api.hpp"
 #include "lock.hpp"
 #include "match.hpp"
+#include "nvlf/nvlf.h"
 #include "peer.hpp"
 #include "wire.hpp"
 
@@ -101,8 +101,8 @@ struct Endpoint {
     std::uint64_t tx_flags = 0; // Default operation flags.
     std::uint64_t rx_flags = 0;
     std::uint64_t service = 0; // Name under which it is published; 0: none.
-    int armed = 0;  // Sleepers.
-    int joined = 0; // Queues and counters that drive it, in the order of join_queues.
+    int armed = 0;             // Sleepers.
+    int joined = 0;            // Queues and counters that drive it, in the order of join_queues.
 
     Endpoint(Domain& d, const fi_info& info) noexcept;
     Endpoint(const Endpoint&) = delete;
@@ -131,7 +131,8 @@ struct Endpoint {
 
     // peers.cc
     [[nodiscard]] Peer* peer_for(fi_addr_t to, ssize_t& error) noexcept {
-        if (to < by_addr.size() && by_addr[to] != nullptr && by_addr[to]->up() && av->changes() == av_changes) [[likely]]
+        if (to < by_addr.size() && by_addr[to] != nullptr && by_addr[to]->up() && av->changes() == av_changes)
+            [[likely]]
             return by_addr[to];
         return contact(to, error);
     }
@@ -144,7 +145,8 @@ struct Endpoint {
     void accept_all() noexcept;
     void see_notices() noexcept {
         const std::uint32_t notices = nvlf_ep_notices(ep);
-        if (notices == notices_seen) [[likely]] return;
+        if (notices == notices_seen) [[likely]]
+            return;
         notices_seen = notices; // Before we look: what changes from now on is seen next time.
         check_peers();
     }
@@ -160,7 +162,8 @@ struct Endpoint {
     [[nodiscard]] ssize_t send_eager(Peer& peer, const SendRequest& request) noexcept;
     [[nodiscard]] ssize_t send_large(Peer& peer, const SendRequest& request) noexcept;
     void answer(Peer& peer, const nvlf_slot& slot) noexcept;
-    template <class Header> void answer(Peer& peer, wire::Op op, const Header& header) noexcept {
+    template <class Header>
+    void answer(Peer& peer, wire::Op op, const Header& header) noexcept {
         nvlf_slot slot{};
         slot.op = op;
         wire::put(slot, header);
@@ -229,12 +232,12 @@ struct Endpoint {
 
     ::nvlf_ep* ep = nullptr; // Published by enable().
     std::uint32_t notices_seen = 0;
-    std::vector<std::unique_ptr<Peer>> peers; // All that ever were.
-    std::vector<Peer*> live;                  // Those that are up.
-    std::vector<Peer*> by_addr;               // By fi_addr_t.
-    std::uint32_t av_changes = 0;             // Of the address vector, when by_addr was true.
+    std::vector<std::unique_ptr<Peer>> peers;             // All that ever were.
+    std::vector<Peer*> live;                              // Those that are up.
+    std::vector<Peer*> by_addr;                           // By fi_addr_t.
+    std::uint32_t av_changes = 0;                         // Of the address vector, when by_addr was true.
     std::unordered_map<std::uint64_t, Peer*> by_endpoint; // By endpoint id and epoch.
-    bool to_bury = false;     // A peer is gone whose channel is still mapped.
+    bool to_bury = false;                                 // A peer is gone whose channel is still mapped.
     int unreported_death = 0; // FI_E*: all peers are gone, one of them without goodbye, and no operation told of it.
     int dead = 0;             // FI_E* once the fabric is gone: nothing works any more.
 
@@ -250,7 +253,7 @@ struct Endpoint {
     std::size_t unexpected_limit; // FI_NVLF_UNEXPECTED_BYTES
 
     std::uint32_t idle_polls = 0;
-    Clock::time_point next_look{}; // When to ask whether the carrier still lives.
+    Clock::time_point next_look{};             // When to ask whether the carrier still lives.
     fi_addr_t contact_addr = FI_ADDR_NOTAVAIL; // Service that could not be resolved yet,
     Clock::time_point contact_next{};          // when to try again,
     Clock::time_point contact_until{};         // and when to give up.

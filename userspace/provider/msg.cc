@@ -59,7 +59,7 @@ ssize_t msg_injectdata(fid_ep* ep, const void* buf, std::size_t len, std::uint64
 
 } // namespace
 
-fi_ops_msg msg_ops{sizeof(fi_ops_msg), msg_recv,   msg_recvv,    msg_recvmsg,   msg_send,
+fi_ops_msg msg_ops{sizeof(fi_ops_msg), msg_recv,    msg_recvv,  msg_recvmsg,  msg_send,
                    msg_sendv,          msg_sendmsg, msg_inject, msg_senddata, msg_injectdata};
 
 } // namespace nvlf::ofi

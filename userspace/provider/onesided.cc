@@ -169,8 +169,7 @@ bool Endpoint::on_read(Peer& peer, const nvlf_slot& slot) noexcept {
 bool Endpoint::push_response(Peer& peer, TxOp& op) noexcept {
     const auto bytes = static_cast<std::uint32_t>(std::min<std::size_t>(piece_bytes, op.total - op.offset));
     if (peer.tx.room(bytes, control_reserve).failed()) return false;
-    const auto from =
-        domain.mrs.resolve(op.segment[0].key, op.segment[0].address + op.offset, bytes, FI_REMOTE_READ);
+    const auto from = domain.mrs.resolve(op.segment[0].key, op.segment[0].address + op.offset, bytes, FI_REMOTE_READ);
     if (!from) { // Closed while we answered.
         op.streaming = false;
         answer(peer, wire::op_ack, wire::Ack{op.remote, static_cast<std::uint32_t>(from.error().value()), 0});

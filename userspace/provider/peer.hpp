@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "base/lane.hpp"
-#include "nvlf/nvlf.h"
 #include "buffers.hpp"
 #include "match.hpp"
+#include "nvlf/nvlf.h"
 #include "pool.hpp"
 
 namespace nvlf::ofi {
@@ -40,8 +40,8 @@ struct TxOp : Pooled, ListHook {
     bool streaming = false; // In its peer's list of streams.
     bool tagged = false;
     bool has_cq_data = false;
-    bool silent = false; // An injected operation: counts, but reports only failure.
-    bool delivered = false; // Of `large`: the receiver acknowledged.
+    bool silent = false;     // An injected operation: counts, but reports only failure.
+    bool delivered = false;  // Of `large`: the receiver acknowledged.
     std::uint32_t error = 0; // First refusal, FI_E*.
     std::uint32_t unacknowledged = 0;
     Peer* peer = nullptr;
@@ -50,9 +50,9 @@ struct TxOp : Pooled, ListHook {
     std::uint64_t cq_data = 0;
     Buffers local;
     std::unique_ptr<std::byte[]> copy; // Owns what `local` points to, when the caller may reuse its buffer at once.
-    std::size_t total = 0;  // To stream: less than local.total when the receiver wants less.
-    std::size_t offset = 0; // Streamed, or received (read).
-    std::uint64_t remote = 0; // The peer's handle to name in the pieces.
+    std::size_t total = 0;             // To stream: less than local.total when the receiver wants less.
+    std::size_t offset = 0;            // Streamed, or received (read).
+    std::uint64_t remote = 0;          // The peer's handle to name in the pieces.
     std::array<RmaSegment, iov_limit> segment{};
     std::size_t segments = 0;
     std::size_t segment_at = 0;     // Current segment,
@@ -83,9 +83,12 @@ struct Peer {
     enum class State : std::uint8_t { up, closed, dead };
 
     Peer(::nvlf_channel* c, bool is_self) noexcept
-        : channel{c}, address{*nvlf_channel_peer(c)}, tx{*nvlf_channel_tx(c)},
+        : channel{c},
+          address{*nvlf_channel_peer(c)},
+          tx{*nvlf_channel_tx(c)},
           // To oneself there is one lane, not two.
-          rx{is_self ? *nvlf_channel_tx(c) : *nvlf_channel_rx(c)}, self{is_self} {}
+          rx{is_self ? *nvlf_channel_tx(c) : *nvlf_channel_rx(c)},
+          self{is_self} {}
     Peer(const Peer&) = delete;
     Peer& operator=(const Peer&) = delete;
     ~Peer(); // direct.cc

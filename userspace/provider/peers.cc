@@ -35,7 +35,8 @@ std::uint64_t endpoint_key(const nvlf_addr& a) noexcept { return std::uint64_t{a
         if (contact_addr == to && Clock::now() < contact_next) return error = -FI_EAGAIN, nullptr;
         const int e = connect(address, peer);
         if (e == -ENOENT && by_service) return error = not_there_yet(to), nullptr;
-        if (e != 0) return error = e == -EEXIST ? -FI_EAGAIN : e == -ENOMEM || e == -ENODEV ? e : -FI_EHOSTUNREACH, nullptr;
+        if (e != 0)
+            return error = e == -EEXIST ? -FI_EAGAIN : e == -ENOMEM || e == -ENODEV ? e : -FI_EHOSTUNREACH, nullptr;
     }
     contact_addr = FI_ADDR_NOTAVAIL;
     by_addr[to] = peer;

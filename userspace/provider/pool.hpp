@@ -17,13 +17,12 @@ namespace nvlf::ofi {
 struct Pooled {
     std::uint32_t pool_index = 0;
     std::uint32_t pool_generation = 0; // Odd while in use.
-    [[nodiscard]] std::uint64_t handle() const noexcept {
-        return std::uint64_t{pool_generation} << 32 | pool_index;
-    }
+    [[nodiscard]] std::uint64_t handle() const noexcept { return std::uint64_t{pool_generation} << 32 | pool_index; }
 };
 
 // Grows by blocks up to `limit` objects and keeps what it has: operations in flight are bounded by the caller's queues.
-template <class T> class Pool {
+template <class T>
+class Pool {
     static constexpr std::size_t block = 64;
 
 public:
@@ -50,7 +49,8 @@ public:
         return object.handle() == handle && object.pool_generation % 2 == 1 ? &object : nullptr;
     }
 
-    template <class F> void for_each_used(F&& f) {
+    template <class F>
+    void for_each_used(F&& f) {
         for (auto& b : blocks_)
             for (std::size_t i = 0; i < block; ++i)
                 if (b[i].pool_generation % 2 == 1) f(b[i]);

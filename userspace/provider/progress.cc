@@ -20,13 +20,15 @@ constexpr auto carrier_look = std::chrono::milliseconds{2};
 void Endpoint::progress() noexcept {
     if (ep == nullptr) return;
     const std::lock_guard guard{lock};
-    if (to_bury) [[unlikely]] bury();
+    if (to_bury) [[unlikely]]
+        bury();
     see_notices();
     bool busy = false;
     for (std::size_t i = live.size(); i-- > 0;) { // Backwards: a peer that fails leaves the list.
         Peer& peer = *live[i];
         busy |= drain(peer, batch);
-        if (peer.busy() && peer.up()) [[unlikely]] pump(peer);
+        if (peer.busy() && peer.up()) [[unlikely]]
+            pump(peer);
     }
     look_around(busy);
 }
@@ -38,10 +40,12 @@ bool Endpoint::drain(Peer& peer, unsigned limit) noexcept {
     bool more_room = false; // For the producer.
     nvlf_slot slot;
     for (; taken < limit; ++taken) {
-        if (peer.holding) [[unlikely]] slot = peer.held;
+        if (peer.holding) [[unlikely]]
+            slot = peer.held;
         else if (!peer.rx.pop(slot)) break;
         peer.holding = !dispatch(peer, slot);
-        if (!peer.up()) [[unlikely]] return true;
+        if (!peer.up()) [[unlikely]]
+            return true;
         if (peer.holding) [[unlikely]] {
             peer.held = slot;
             break;
@@ -81,7 +85,8 @@ void Endpoint::look_around(bool busy) noexcept {
         idle_polls = 0;
         return;
     }
-    if (++idle_polls % idle_polls_per_look != 0 || dead != 0) [[likely]] return;
+    if (++idle_polls % idle_polls_per_look != 0 || dead != 0) [[likely]]
+        return;
     const auto now = Clock::now();
     if (now < next_look) return;
     next_look = now + carrier_look;

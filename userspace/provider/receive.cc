@@ -227,8 +227,7 @@ void Endpoint::end_large(RxOp& op, int error) noexcept {
     if (error != 0) fail_rx(op, &message, op.got, 0, error, last);
     else if (op.wanted < message.total) fail_rx(op, &message, op.wanted, message.total - op.wanted, FI_ETRUNC, last);
     else complete_rx(op, message, static_cast<std::byte*>(op.to.iov[0].iov_base), op.wanted, last);
-    if (message.wants_ack && error == 0)
-        answer(*message.peer, wire::op_ack, wire::Ack{message.id, 0, 0});
+    if (message.wants_ack && error == 0) answer(*message.peer, wire::op_ack, wire::Ack{message.id, 0, 0});
     op.message.rendezvous = false;
     free_rx(op);
     if (last) free_rx(*parent);
@@ -302,7 +301,8 @@ bool Endpoint::on_msg(Peer& peer, const nvlf_slot& slot) noexcept {
     }
     const auto header = static_cast<std::size_t>(at - reinterpret_cast<const std::byte*>(slot.data));
     const bool in_ring = (slot.flags & wire::flag_ring) != 0;
-    if (!in_ring && (slot.len < header || slot.len > NVLF_SLOT_DATA)) [[unlikely]] return broken(peer);
+    if (!in_ring && (slot.len < header || slot.len > NVLF_SLOT_DATA)) [[unlikely]]
+        return broken(peer);
     message.total = in_ring ? slot.len : slot.len - header;
 
     RxOp* op = match(message);

@@ -47,14 +47,15 @@ ssize_t Endpoint::send(const SendRequest& request) noexcept {
     const std::lock_guard guard{lock};
     ssize_t error = 0;
     Peer* peer = peer_for(request.to, error);
-    if (peer == nullptr) [[unlikely]] return error;
+    if (peer == nullptr) [[unlikely]]
+        return error;
     return request.from.total <= eager_limit ? send_eager(*peer, request) : send_large(*peer, request);
 }
 
 ssize_t Endpoint::send_eager(Peer& peer, const SendRequest& request) noexcept {
     const bool wants_ack = (request.flags & FI_DELIVERY_COMPLETE) != 0;
-    const std::size_t header =
-        ((request.flags & FI_REMOTE_CQ_DATA) != 0 ? sizeof(std::uint64_t) : 0) + (wants_ack ? sizeof(std::uint64_t) : 0);
+    const std::size_t header = ((request.flags & FI_REMOTE_CQ_DATA) != 0 ? sizeof(std::uint64_t) : 0) +
+                               (wants_ack ? sizeof(std::uint64_t) : 0);
     const bool in_ring = request.from.total + header > NVLF_SLOT_DATA;
     if (const Errno e = peer.tx.room(in_ring ? static_cast<std::uint32_t>(request.from.total) : 0, control_reserve);
         e.failed()) [[unlikely]] {

@@ -36,11 +36,11 @@ enum Op : std::uint8_t {
 };
 
 enum Flag : std::uint8_t {
-    flag_ring = 1,    // The payload is in the data ring.
+    flag_ring = 1, // The payload is in the data ring.
     flag_tagged = 2,
     flag_cq_data = 4,
-    flag_ack = 8,     // The sender wants to hear of the delivery (op_msg, op_rts).
-    flag_last = 16,   // Last piece of a write.
+    flag_ack = 8,   // The sender wants to hear of the delivery (op_msg, op_rts).
+    flag_last = 16, // Last piece of a write.
 };
 
 // Headers, each at the start of slot.data.
@@ -82,13 +82,15 @@ struct Notify {
     std::uint64_t cq_data;
 };
 
-template <class Header> void put(nvlf_slot& slot, const Header& header) noexcept {
+template <class Header>
+void put(nvlf_slot& slot, const Header& header) noexcept {
     static_assert(sizeof(Header) <= NVLF_SLOT_DATA && std::is_trivially_copyable_v<Header>);
     std::memcpy(slot.data, &header, sizeof header);
 }
 
 // From our copy of the slot.
-template <class Header> [[nodiscard]] Header get(const nvlf_slot& slot) noexcept {
+template <class Header>
+[[nodiscard]] Header get(const nvlf_slot& slot) noexcept {
     static_assert(sizeof(Header) <= NVLF_SLOT_DATA && std::is_trivially_copyable_v<Header>);
     Header header;
     std::memcpy(&header, slot.data, sizeof header);

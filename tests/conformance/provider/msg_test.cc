@@ -258,7 +258,8 @@ BOOST_AUTO_TEST_CASE(peek_tells_claim_keeps_and_discard_drops) {
     fi_msg_tagged msg{&iov, nullptr, 1, FI_ADDR_UNSPEC, 5, 0, &context, 0};
     check(fi_trecvmsg(pair.b.ep.get(), &msg, FI_PEEK), "peek");
     BOOST_TEST(pair.wait(pair.b, "miss").error == FI_ENOMSG);
-    pair.post("tsend", [&] { return fi_tsend(pair.a.ep.get(), out.data(), out.size(), nullptr, pair.to_b, 5, nullptr); });
+    pair.post("tsend",
+              [&] { return fi_tsend(pair.a.ep.get(), out.data(), out.size(), nullptr, pair.to_b, 5, nullptr); });
     check(fi_trecvmsg(pair.b.ep.get(), &msg, FI_PEEK), "peek");
     const Event seen = pair.wait(pair.b, "hit");
     BOOST_TEST(seen.error == 0);
@@ -295,7 +296,8 @@ BOOST_AUTO_TEST_CASE(a_multi_receive_buffer_is_filled_and_given_back_with_its_la
     std::size_t at = 0;
     for (std::size_t i = 0; i < parts.size(); ++i) {
         const auto out = pattern(parts[i], static_cast<unsigned>(i));
-        pair.post("send", [&] { return fi_send(pair.a.ep.get(), out.data(), out.size(), nullptr, pair.to_b, nullptr); });
+        pair.post("send",
+                  [&] { return fi_send(pair.a.ep.get(), out.data(), out.size(), nullptr, pair.to_b, nullptr); });
         const Event got = pair.wait(pair.b, "part");
         (void)pair.wait(pair.a, "send");
         BOOST_TEST(got.entry.op_context == &context);
@@ -328,7 +330,8 @@ BOOST_AUTO_TEST_CASE(many_large_messages_in_flight_all_arrive) {
     for (auto& buffer : in)
         check(fi_recv(pair.b.ep.get(), buffer.data(), buffer.size(), nullptr, FI_ADDR_UNSPEC, nullptr), "recv");
     for (std::size_t i = 0; i < count; ++i)
-        pair.post("send", [&] { return fi_send(pair.a.ep.get(), out.data(), out.size(), nullptr, pair.to_b, nullptr); });
+        pair.post("send",
+                  [&] { return fi_send(pair.a.ep.get(), out.data(), out.size(), nullptr, pair.to_b, nullptr); });
     for (std::size_t i = 0; i < count; ++i) BOOST_TEST(pair.wait(pair.b, "receive").error == 0);
     for (std::size_t i = 0; i < count; ++i) BOOST_TEST(pair.wait(pair.a, "send").error == 0);
     for (const auto& buffer : in) BOOST_TEST((buffer == out));

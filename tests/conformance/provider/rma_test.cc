@@ -63,7 +63,8 @@ struct Case {
 
 constexpr int basic = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 
-template <class F> void on_both_kinds_of_memory(F&& f) {
+template <class F>
+void on_both_kinds_of_memory(F&& f) {
     for (const bool on_fabric : {false, true})
         for (const int mode : {0, basic})
             BOOST_TEST_CONTEXT((on_fabric ? "fabric" : "heap") << " memory, mr_mode " << mode) f(on_fabric, mode);
@@ -80,7 +81,8 @@ BOOST_AUTO_TEST_CASE(writes_of_every_size_land_where_they_are_sent_and_nowhere_e
             std::memset(c.target.data, 0, region_size);
             int context = 0;
             c.pair.post("write", [&] {
-                return fi_write(c.pair.a.ep.get(), out.data(), bytes, nullptr, c.pair.to_b, c.base + at, c.key, &context);
+                return fi_write(c.pair.a.ep.get(), out.data(), bytes, nullptr, c.pair.to_b, c.base + at, c.key,
+                                &context);
             });
             const Event done = c.pair.wait(c.pair.a, "write");
             BOOST_TEST(done.error == 0);
@@ -116,8 +118,10 @@ BOOST_AUTO_TEST_CASE(scattered_transfers_walk_both_lists) {
     on_both_kinds_of_memory([](bool on_fabric, int mode) {
         Case c{on_fabric, mode};
         const auto out = pattern(90'000, 3);
-        std::array<iovec, 2> local{{{const_cast<char*>(out.data()), 70'000}, {const_cast<char*>(out.data()) + 70'000, 20'000}}};
-        std::array<fi_rma_iov, 3> remote{{{c.base + 500'000, 10'000, c.key}, {c.base, 50'000, c.key}, {c.base + 100'000, 30'000, c.key}}};
+        std::array<iovec, 2> local{
+            {{const_cast<char*>(out.data()), 70'000}, {const_cast<char*>(out.data()) + 70'000, 20'000}}};
+        std::array<fi_rma_iov, 3> remote{
+            {{c.base + 500'000, 10'000, c.key}, {c.base, 50'000, c.key}, {c.base + 100'000, 30'000, c.key}}};
         fi_msg_rma msg{local.data(), nullptr, 2, c.pair.to_b, remote.data(), 3, nullptr, 0};
         c.pair.post("writemsg", [&] { return fi_writemsg(c.pair.a.ep.get(), &msg, FI_COMPLETION); });
         BOOST_TEST(c.pair.wait(c.pair.a, "writemsg").error == 0);
@@ -163,7 +167,8 @@ BOOST_AUTO_TEST_CASE(injected_writes_report_nothing_and_free_their_buffer) {
         bool there = false;
         for (int i = 0; i < 1000 && !there; ++i) {
             c.pair.post("read", [&] {
-                return fi_read(c.pair.a.ep.get(), in.data(), in.size(), nullptr, c.pair.to_b, c.base + 64, c.key, nullptr);
+                return fi_read(c.pair.a.ep.get(), in.data(), in.size(), nullptr, c.pair.to_b, c.base + 64, c.key,
+                               nullptr);
             });
             BOOST_TEST(c.pair.wait(c.pair.a, "read").entry.flags == (FI_RMA | FI_READ)); // Never of the inject.
             there = in == kept;
@@ -185,10 +190,10 @@ BOOST_AUTO_TEST_CASE(what_the_target_did_not_grant_fails_at_the_initiator) {
             BOOST_TEST(done.entry.op_context == &c);
             return done.error;
         };
-        BOOST_TEST(attempt(true, c.base, 100, c.key) == FI_EACCES);               // Granted for reading only.
-        BOOST_TEST(attempt(false, c.base, 100, c.key + 1) == FI_EKEYREJECTED);    // No such key.
-        BOOST_TEST(attempt(false, c.base + region_size - 99, 100, c.key) != 0);   // One byte too far.
-        BOOST_TEST(attempt(false, c.base + ~0ULL - 10, 100, c.key) != 0);         // Wraps around.
+        BOOST_TEST(attempt(true, c.base, 100, c.key) == FI_EACCES);             // Granted for reading only.
+        BOOST_TEST(attempt(false, c.base, 100, c.key + 1) == FI_EKEYREJECTED);  // No such key.
+        BOOST_TEST(attempt(false, c.base + region_size - 99, 100, c.key) != 0); // One byte too far.
+        BOOST_TEST(attempt(false, c.base + ~0ULL - 10, 100, c.key) != 0);       // Wraps around.
         BOOST_TEST(c.target.data[0] == 0);
         BOOST_TEST(attempt(false, c.base + region_size - 100, 100, c.key) == 0);
         BOOST_TEST(fi_close(&c.mr.release()->fid) == 0);

@@ -38,11 +38,13 @@ struct OwnFabric {
 };
 
 struct FidCloser {
-    template <class F> void operator()(F* f) const noexcept {
+    template <class F>
+    void operator()(F* f) const noexcept {
         if (f != nullptr) (void)fi_close(&f->fid);
     }
 };
-template <class F> using FidPtr = std::unique_ptr<F, FidCloser>;
+template <class F>
+using FidPtr = std::unique_ptr<F, FidCloser>;
 
 struct InfoDeleter {
     void operator()(fi_info* info) const noexcept { fi_freeinfo(info); }
@@ -55,7 +57,7 @@ inline void check(ssize_t result, const char* what) {
 
 struct SideOptions {
     std::uint64_t caps = FI_MSG | FI_TAGGED | FI_RMA | FI_SOURCE;
-    std::uint64_t op_flags = 0; // Of transmits.
+    std::uint64_t op_flags = 0;   // Of transmits.
     std::uint64_t bind_flags = 0; // FI_SELECTIVE_COMPLETION
     int mr_mode = 0;
     enum fi_threading threading = FI_THREAD_DOMAIN;
@@ -169,7 +171,8 @@ public:
     }
 
     // Tries again while the lane is full, driving both sides.
-    template <class F> void post(const char* what, F&& call) {
+    template <class F>
+    void post(const char* what, F&& call) {
         const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{20};
         ssize_t result = 0;
         do {
