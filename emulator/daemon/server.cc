@@ -237,7 +237,8 @@ void Server::say_goodbye() noexcept {
 void Server::handle(ClientId id, std::span<const std::byte> message, std::size_t fds, Reply& reply) {
     reply.fds.clear();
     nvlf_msg head{};
-    std::memcpy(&head, message.data(), std::min(message.size(), sizeof head));
+    // An empty span has no address, which memcpy may not be given.
+    if (!message.empty()) std::memcpy(&head, message.data(), std::min(message.size(), sizeof head));
     const auto answer = [&reply, &head](Errno error, std::size_t length) {
         head.magic = NVLF_MSG_MAGIC;
         head.error = static_cast<std::uint32_t>(error.value());
