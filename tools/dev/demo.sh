@@ -17,9 +17,7 @@ command -v fi_pingpong >/dev/null || { echo "demo: fi_pingpong is missing; on De
 
 # Nothing of the user's own fabrics and settings is to be seen or touched.
 unset NVLF_TOPOLOGY NVLF_DEVICE NVLF_NVLFD NVLF_ON_DEMAND FI_PROVIDER_PATH FI_PROVIDER || true
-tmp=$(mktemp -d)
-export NVLF_DIR="$tmp/fabrics" NVLF_FABRIC=demo
-mkdir -m 0700 "$NVLF_DIR"
+tmp=
 daemon=
 children=
 
@@ -29,15 +27,19 @@ clean_up() {
     trap '' HUP INT TERM # Once is enough.
     exec 3>&- || true
     for child in $children; do kill "$child" 2>/dev/null || true; done
-    if [ -n "$daemon" ]; then "$nvlf" down --force >/dev/null 2>&1 || kill "$daemon" 2>/dev/null || true; fi
+    # Whether or not we know that it is up: an interrupted `nvlf up` may have been fast enough.
+    [ -z "$tmp" ] || "$nvlf" down --force >/dev/null 2>&1 || { [ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true; }
     wait
-    rm -rf "$tmp"
+    [ -z "$tmp" ] || rm -rf "$tmp"
     exit "$status"
 }
 trap clean_up EXIT
 trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
+tmp=$(mktemp -d)
+export NVLF_DIR="$tmp/fabrics" NVLF_FABRIC=demo
+mkdir -m 0700 "$NVLF_DIR"
 
 step() { printf '\n== %s\n\n' "$1"; }
 say() { printf '   %s\n' "$1"; }

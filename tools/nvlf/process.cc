@@ -74,9 +74,17 @@ private:
 };
 
 pid_t start(const std::vector<std::string>& argv, const Actions& actions) {
+    // No signal blocked: HeldSignals is our own business.
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::posix_spawnattr_init(&attributes);
+    ::posix_spawnattr_setsigmask(&attributes, &none);
+    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     pid_t pid = -1;
     const auto arguments = pointers(argv);
-    const int error = ::posix_spawn(&pid, argv.front().c_str(), actions.get(), nullptr, arguments.data(), environ);
+    const int error = ::posix_spawn(&pid, argv.front().c_str(), actions.get(), &attributes, arguments.data(), environ);
+    ::posix_spawnattr_destroy(&attributes);
     if (error != 0) throw Failure{kFailed, fmt::format("{}: cannot be executed: {}", argv.front(), cause(error))};
     return pid;
 }
@@ -137,6 +145,23 @@ Finished run_and_read(const std::vector<std::string>& argv) {
     finished.exit_code = wait_for(pid);
     finished.err = without_name(finished.err);
     return finished;
+}
+
+HeldSignals::HeldSignals() {
+    sigset_t held;
+    ::sigemptyset(&held);
+    for (const int number : {SIGHUP, SIGINT, SIGTERM}) ::sigaddset(&held, number);
+    ::sigprocmask(SIG_BLOCK, &held, &before_);
+}
+
+HeldSignals::~HeldSignals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+bool HeldSignals::any() const {
+    sigset_t waiting;
+    if (::sigpending(&waiting) != 0) return false;
+    for (const int number : {SIGHUP, SIGINT, SIGTERM})
+        if (::sigismember(&waiting, number) == 1 && ::sigismember(&before_, number) == 0) return true;
+    return false;
 }
 
 Started start_daemon(std::vector<std::string> argv) {

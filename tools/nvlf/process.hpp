@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <signal.h>
+
 namespace nvlf::cli {
 
 struct Finished {
@@ -20,6 +22,20 @@ struct Finished {
 
 // So that no descriptor of ours gets the number of a standard stream which the caller closed. Call first of all.
 void open_standard_streams();
+
+// While one lives, SIGHUP, SIGINT and SIGTERM wait; what we started does not have them blocked. For work that must be
+// finished or undone, but not left in the middle.
+class HeldSignals {
+public:
+    HeldSignals();
+    ~HeldSignals(); // Whatever came meanwhile takes its effect here.
+    HeldSignals(const HeldSignals&) = delete;
+    HeldSignals& operator=(const HeldSignals&) = delete;
+    [[nodiscard]] bool any() const; // Has one come?
+
+private:
+    sigset_t before_{};
+};
 
 // Runs argv (nvlfd --daemonize ...) with `--ready-fd` added, until it says that it serves or that it will not. nvlfd
 // writes "ready" to that descriptor, or a sentence for people; it is at its end without a word when nvlfd crashed.

@@ -106,13 +106,20 @@ int up(const UpOptions& options) {
         throw Failure{kFailed, fmt::format("{}: cannot be executed: {}", argv.front(), cause(error))};
     }
     argv.emplace_back("--daemonize");
+    // Interrupted, it is as if it had not been started: nobody would know of the daemon.
+    const HeldSignals held;
     const Started started = start_daemon(argv);
     if (!started.ready)
         throw Failure{started.exit_code == kUsage ? kUsage : kFailed,
                       fmt::format("fabric {}: did not come up:{}{}", fabric_name(options.target),
                                   started.words.find('\n') == std::string::npos ? ' ' : '\n', started.words)};
     const Client client = connect(options.target);
+    if (held.any()) {
+        (void)::nvlf_admin_down(client.get(), NVLF_DOWN_FORCE);
+        return kFailed; // The signal ends us before that is seen.
+    }
     tell(options, info_of(*client));
+    flush(); // From here on the fabric is known of.
     return kFine;
 }
 

@@ -10,6 +10,7 @@
 
 #include <filesystem>
 
+#include <signal.h>
 #include <unistd.h>
 
 using namespace nvlf::test;
@@ -91,6 +92,25 @@ BOOST_AUTO_TEST_CASE(a_taken_name_is_refused_and_does_not_disturb) {
     BOOST_TEST(has(again.output, "default"), again.output);
     BOOST_TEST(has(again.output, "running"), again.output);
     BOOST_TEST(f.cli.json({"status", "--json"})["uuid"] == first["uuid"]);
+}
+
+BOOST_AUTO_TEST_CASE(an_interrupted_up_leaves_no_fabric_of_which_nobody_knows) {
+    Fixture f;
+    // The instants spread over the some 30 ms that it takes; the rest find it done.
+    for (int ms = 0; ms < 60; ms += 4) {
+        auto up = ChildProcess::spawn(Cli::command({"up"}), f.cli.options({}));
+        (void)up.wait(std::chrono::milliseconds{ms});
+        up.signal(SIGTERM);
+        const auto status = up.wait(cli_bound);
+        BOOST_TEST_REQUIRE(!status.running());
+        if (has(up.output(), "is up")) { // Told, and so it stays, whether or not the signal came before the end.
+            is_fine(f.cli.run({"down"}));
+        } else {
+            BOOST_TEST(status.killed_by(SIGTERM), status << ": " << up.output());
+            BOOST_TEST(eventually([&] { return f.cli.run({"status"}).status.exited_with(1); }, 10s),
+                       "after " << ms << " ms");
+        }
+    }
 }
 
 BOOST_AUTO_TEST_CASE(two_fabrics_side_by_side_know_nothing_of_each_other) {
