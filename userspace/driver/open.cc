@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
 // nvlf_open: connect, starting the daemon if need be, and learn what an open fabric knows. Words for every failure.
+#include <poll.h>
+
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -13,18 +16,22 @@ namespace {
 
 thread_local std::string last_words;
 
-// An on-demand fabric may end between our connect() and its accept(). Then a new one is started; one that does so time
-// and again has another trouble.
-constexpr int attempts = 3;
+// A fabric may end between our connect() and its accept(); and the socket of a daemon that was killed takes connections
+// for some milliseconds more, until the kernel has undone its io_uring. Both look the same from here, and asking again
+// tells: then nobody listens, and a new one is started if it may. Who closes on us for a second has another trouble.
+constexpr std::chrono::milliseconds give_up_after{1000};
+constexpr int pause_ms = 2;
 
 Result<std::unique_ptr<nvlf_fabric>> open_fabric(const nvlf_open_args* args, std::string& why) {
     const Result<OpenWish> wish = understand(args, why);
     if (!wish) return wish.error();
-    for (int attempt = 1;; ++attempt) {
+    const auto end = std::chrono::steady_clock::now() + give_up_after;
+    for (;;) {
         Result<std::unique_ptr<Carrier>> carrier = connect_or_start(*wish, why);
         if (!carrier) return carrier.error();
         Result<std::unique_ptr<nvlf_fabric>> fabric = make_fabric(*std::move(carrier), why);
-        if (fabric || fabric.error() != Errno{ENODEV} || !wish->may_start || attempt == attempts) return fabric;
+        if (fabric || fabric.error() != Errno{ENODEV} || std::chrono::steady_clock::now() >= end) return fabric;
+        ::poll(nullptr, 0, pause_ms);
     }
 }
 

@@ -74,6 +74,10 @@ BOOST_AUTO_TEST_CASE(a_killed_carrier_is_enodev_to_every_call_and_memory_stays_u
         BOOST_TEST(nvlf_close(fabric.release()) == 0);
     }
     BOOST_TEST(open_descriptors() == before);
+    // The socket that it left is one that nobody listens on, and then the name is free.
+    const nvlf_open_args args = args_for(daemon);
+    nvlf_fabric* none = nullptr;
+    BOOST_TEST(nvlf_open(&args, &none) == -ENOENT);
     daemon.start();
     const Fabric again = open_fabric(daemon);
     BOOST_TEST(nvlf_alive(again.get()) == 1);
