@@ -71,7 +71,23 @@ Errno Server::ep_publish(Client& client, nvlf_ioc_ep_publish& a, Descriptors& ou
     return Errno{};
 }
 
+// What this endpoint sent to peers that have not taken its channels yet must still reach them.
+void Server::leave_offers(const Endpoint& endpoint) {
+    for (const std::uint32_t id : endpoint.peers) {
+        Endpoint* peer = endpoints_.find(id);
+        const Channel* channel = endpoints_.find_channel(endpoint, *peer);
+        if (!channel->fd || channel->side0 != endpoint.id) continue;
+        auto copy = duplicate(channel->fd.get());
+        auto region = open_read_only(endpoint.region->fd.get());
+        auto doorbell = duplicate(endpoint.doorbell.get());
+        if (!copy || !region || !doorbell) continue; // Out of descriptors: what was sent is lost.
+        endpoints_.leave_offer(*peer, {address_of(endpoint), *std::move(copy), *std::move(region), *std::move(doorbell),
+                                       endpoint.region->bytes});
+    }
+}
+
 void Server::withdraw(Client& owner, Endpoint& endpoint) {
+    leave_offers(endpoint);
     owner.endpoints.erase(endpoint.id);
     owner.descriptors -= 2;
     endpoints_.withdraw(endpoint);
@@ -154,6 +170,17 @@ Errno Server::ep_connect(Client& client, nvlf_ioc_ep_connect& a, Descriptors& ou
 Errno Server::ep_accept(Client& client, nvlf_ioc_ep_connect& a, Descriptors& out) {
     Endpoint* own = own_endpoint(client, a.endpoint);
     if (own == nullptr) return Errno{ENOENT};
+    if (!own->left.empty()) {
+        LeftOffer left = endpoints_.take_left_offer(*own);
+        a.addr = left.addr;
+        a.side = 1;
+        a.channel_fd = out.add(std::move(left.channel));
+        a.region_fd = out.add(std::move(left.region));
+        a.doorbell_fd = out.add(std::move(left.doorbell));
+        a.channel_bytes = NVLF_CHANNEL_BYTES;
+        a.region_bytes = left.region_bytes;
+        return Errno{};
+    }
     if (own->offers.empty()) return Errno{EAGAIN};
     return take_offer(*own, *endpoints_.find(own->offers.front()), a, out);
 }

@@ -62,6 +62,7 @@ void EndpointTable::withdraw(Endpoint& endpoint) {
     const auto peers = std::move(endpoint.peers);
     for (const std::uint32_t peer : peers) drop_channel(endpoint, peer);
     --endpoint.region->regions;
+    left_offers_ -= endpoint.left.size();
     table_.erase(id);
     free_ids_.push(id);
 }
@@ -109,6 +110,19 @@ Fd EndpointTable::take_offer(Endpoint& to, const Endpoint& from) {
     // The oldest as a rule; further back only when this side connected as well.
     to.offers.erase(std::find(to.offers.begin(), to.offers.end(), from.id));
     return std::move(channel->fd);
+}
+
+void EndpointTable::leave_offer(Endpoint& to, LeftOffer offer) {
+    if (to.left.size() >= left_offers_per_endpoint || left_offers_ >= left_offers_in_all) return;
+    to.left.push_back(std::move(offer));
+    ++left_offers_;
+}
+
+LeftOffer EndpointTable::take_left_offer(Endpoint& to) {
+    LeftOffer offer = std::move(to.left.front());
+    to.left.pop_front();
+    --left_offers_;
+    return offer;
 }
 
 Result<Fd> make_channel(const Endpoint& side0, const Endpoint& side1) {

@@ -8,7 +8,8 @@
 // the truth.
 //
 // The channel's memory is made when the first side connects, which gets it at once. It waits here until the other side
-// takes it. From then on nvlfd has no descriptor of it: only the two ends can map it.
+// takes it. From then on nvlfd has no descriptor of it: only the two ends can map it. When its maker ends first, the
+// offer is left behind: what was sent into the channel was sent, and is there to be read.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,19 @@
 
 namespace nvlf::daemon {
 
+// An offer whose maker is gone, with all that EP_ACCEPT hands out.
+struct LeftOffer {
+    nvlf_addr addr{};
+    Fd channel;
+    Fd region; // Read-only.
+    Fd doorbell;
+    std::uint64_t region_bytes = 0;
+};
+
+// Nobody is charged for these, so they are few: of one endpoint, and in the fabric.
+inline constexpr std::size_t left_offers_per_endpoint = 64;
+inline constexpr std::size_t left_offers_in_all = 1024;
+
 struct Endpoint {
     std::uint32_t id = 0;
     std::uint32_t epoch = 0;
@@ -38,6 +52,7 @@ struct Endpoint {
     std::optional<Notice> notice;
     std::unordered_set<std::uint32_t> peers; // It has a channel with each; itself, too, when it does.
     std::deque<std::uint32_t> offers;        // Peers whose channel it has not taken yet, the oldest first.
+    std::deque<LeftOffer> left;              // The same, of peers that are gone.
 };
 
 struct Channel {
@@ -70,6 +85,10 @@ public:
     // The offer that `from` made to `to`; the channel is then nvlfd's no more.
     Fd take_offer(Endpoint& to, const Endpoint& from);
 
+    // Keeps an offer beyond the end of its maker, which follows. Dropped when there are too many.
+    void leave_offer(Endpoint& to, LeftOffer offer);
+    [[nodiscard]] LeftOffer take_left_offer(Endpoint& to);
+
     std::function<void(const Endpoint& survivor, const Endpoint& gone)> on_peer_gone;
     std::function<void(const Channel&)> on_channel_gone;
     std::function<void(const Channel&)> on_offer_taken; // Its descriptor leaves us.
@@ -79,6 +98,7 @@ private:
     void drop_channel(Endpoint& gone, std::uint32_t peer);
 
     StateRegion& state_;
+    std::size_t left_offers_ = 0;
     std::unordered_map<std::uint32_t, Endpoint> table_;
     std::unordered_map<std::uint64_t, std::uint32_t> services_;
     std::unordered_map<std::uint64_t, Channel> channels_;

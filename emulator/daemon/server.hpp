@@ -142,6 +142,7 @@ private:
     [[nodiscard]] Errno take_offer(Endpoint& own, Endpoint& peer, nvlf_ioc_ep_connect& a, Descriptors& out);
     [[nodiscard]] Errno begin_channel(Client& client, Endpoint& own, Endpoint& peer, nvlf_ioc_ep_connect& a,
                                       Descriptors& out);
+    void leave_offers(const Endpoint& endpoint);
     void withdraw(Client& owner, Endpoint& endpoint);
 
     void announce(const nvlf_event& event) noexcept;

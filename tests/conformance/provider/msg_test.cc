@@ -309,6 +309,24 @@ BOOST_AUTO_TEST_CASE(a_multi_receive_buffer_is_filled_and_given_back_with_its_la
     }
 }
 
+BOOST_AUTO_TEST_CASE(what_was_sent_arrives_although_its_sender_closed_before_first_contact_was_answered) {
+    Side receiver;
+    const auto out = pattern(9'000, 12);
+    std::vector<char> in(out.size());
+    check(fi_recv(receiver.ep.get(), in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, nullptr), "recv");
+    {
+        Side sender; // The receiver is not driven while it lives.
+        const fi_addr_t to = sender.insert(receiver.name());
+        check(fi_send(sender.ep.get(), out.data(), out.size(), nullptr, to, nullptr), "send");
+        BOOST_REQUIRE(poll(sender.cq.get()).has_value());
+    }
+    std::optional<Event> got;
+    for (int i = 0; i < 100'000 && !got; ++i) got = poll(receiver.cq.get());
+    BOOST_REQUIRE(got.has_value());
+    BOOST_TEST(got->error == 0);
+    BOOST_TEST(in == out);
+}
+
 BOOST_AUTO_TEST_CASE(ten_thousand_unexpected_messages_keep_their_order) {
     TwoEndpoints pair;
     constexpr int count = 10'000;

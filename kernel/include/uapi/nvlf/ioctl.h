@@ -292,7 +292,8 @@ struct nvlf_ioc_ep_lookup {
  * was first, this takes its offer: either way both then hold the one channel, and EEXIST says that the caller has it
  * already. An endpoint may connect to itself: `side` is then 0, and both lanes are its own.
  *
- * EP_ACCEPT - takes the oldest offer to the caller's `endpoint`, EAGAIN when there is none. `addr` is out only.
+ * EP_ACCEPT - takes the oldest offer to the caller's `endpoint`, EAGAIN when there is none. `addr` is out only. The maker of an
+ * offer may be gone by then (state.h says so): what it had sent is in the channel.
  */
 struct nvlf_ioc_ep_connect {
 	__u32 size;
