@@ -43,6 +43,7 @@ int domain_control(fid*, int command, void* arg) {
 
 int domain_endpoint(fid_domain* domain, fi_info* info, fid_ep** ret_ep, void* context) {
     if (info == nullptr || ret_ep == nullptr) return -FI_EINVAL;
+    if (check_info(domain_of(domain).fabric.api_version, *info) != 0) return -FI_EINVAL;
     return endpoint_open(domain, info, ret_ep, context);
 }
 

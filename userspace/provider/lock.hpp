@@ -34,6 +34,11 @@ public:
         if (held_.exchange(true, std::memory_order_acquire)) [[unlikely]]
             wait();
     }
+    // False: somebody else has it.
+    [[nodiscard]] bool try_lock() noexcept {
+        return !enabled_ ||
+               (!held_.load(std::memory_order_relaxed) && !held_.exchange(true, std::memory_order_acquire));
+    }
     void unlock() noexcept {
         if (enabled_) held_.store(false, std::memory_order_release);
     }

@@ -115,7 +115,10 @@ void EndpointList::remove(Endpoint& endpoint, WaitObject& wait) noexcept {
 }
 
 void EndpointList::progress() noexcept {
-    const std::lock_guard guard{lock_};
+    // Who finds another thread at it does not wait for it: that one drives them just as well. (Who then goes to sleep asks
+    // ready(), and that does wait.)
+    const std::unique_lock guard{lock_, std::try_to_lock};
+    if (!guard) return;
     for (const Item& item : items_) endpoint_progress(*item.endpoint);
 }
 
