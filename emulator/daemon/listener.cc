@@ -2,15 +2,22 @@
 #include "daemon/listener.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <span>
+
+#include "base/message.hpp"
 
 namespace nvlf::daemon {
 namespace {
+
+constexpr int answer_bound_ms = 2000; // A loaded machine's nvlfd answers in milliseconds.
+constexpr int max_looks = 20;         // A dying one breaks a connection once, as a rule.
 
 std::string text(Errno error) { return ::strerrordesc_np(error.value()); }
 
@@ -30,7 +37,54 @@ private:
     Fd fd_; // flock() ends with the last descriptor.
 };
 
-// Is somebody there? Empty: the name is free, a leftover is removed.
+// What connecting to a socket file found there.
+struct Occupant {
+    enum class Kind { nobody, alive, silent, unknown } kind = Kind::unknown;
+    std::string why; // unknown: for people.
+    pid_t pid = 0;   // alive, silent.
+};
+
+pid_t peer_pid(int socket) {
+    ucred who{};
+    socklen_t length = sizeof who;
+    return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0 ? who.pid : 0;
+}
+
+// Any answer to any question is a sign of life. False: the connection broke.
+bool ask(int socket) {
+    const nvlf_msg question{NVLF_MSG_MAGIC, NVLF_CMD_GET_INFO, 0, 0};
+    return !send_message(socket, std::as_bytes(std::span{&question, 1}), {}, MSG_DONTWAIT).failed();
+}
+
+// Being connected proves little: io_uring lets go of the descriptors of a killed process a moment after its death, and
+// until then the kernel queues connections for a listener that nobody will serve. So we ask, and a connection that
+// breaks instead of answering is tried again, which then meets the truth.
+Occupant look(const SocketDir& dir, const std::string& fabric) {
+    for (int attempt = 0; attempt < max_looks; ++attempt) {
+        // Not blocking: a living nvlfd may be stopped, with its backlog full.
+        const Fd probe{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+        if (!probe) return {Occupant::Kind::unknown, text(last_errno()), 0};
+        std::string why;
+        const Errno error = dir.connect(probe.get(), fabric, why);
+        if (error == Errno{ECONNREFUSED} || error == Errno{ENOENT}) return {Occupant::Kind::nobody, {}, 0};
+        if (error == Errno{EACCES}) return {Occupant::Kind::unknown, "it belongs to another user", 0};
+        if (error == Errno{EAGAIN}) return {Occupant::Kind::silent, {}, 0};
+        if (error.failed()) return {Occupant::Kind::unknown, why.empty() ? text(error) : why, 0};
+        const pid_t pid = peer_pid(probe.get());
+        if (!ask(probe.get())) continue;
+        pollfd answered{probe.get(), POLLIN, 0};
+        int ready = 0;
+        do ready = ::poll(&answered, 1, answer_bound_ms);
+        while (ready < 0 && errno == EINTR);
+        if (ready <= 0) return {Occupant::Kind::silent, {}, pid};
+        Message answer;
+        if (!receive_message(probe.get(), answer, MSG_DONTWAIT).failed() && answer.length > 0)
+            return {Occupant::Kind::alive, {}, pid};
+    }
+    return {Occupant::Kind::unknown, "it closes every connection", 0};
+}
+
+// Empty: the name is free, and a leftover is removed.
 std::string claim(const SocketDir& dir, const std::string& fabric) {
     struct stat st {};
     const std::string file = socket_file(fabric);
@@ -38,24 +92,20 @@ std::string claim(const SocketDir& dir, const std::string& fabric) {
     if (::fstatat(dir.fd(), file.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT ? std::string{} : "cannot look at " + path + ": " + text(last_errno());
     if (!S_ISSOCK(st.st_mode)) return path + " is in the way: it is not a socket; remove it or choose another name";
-    // Not blocking: a living nvlfd may be stopped, with its backlog full.
-    Fd probe{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
-    if (!probe) return "cannot make a socket: " + text(last_errno());
-    std::string why;
-    const Errno error = dir.connect(probe.get(), fabric, why);
-    if (error == Errno{ECONNREFUSED} || error == Errno{ENOENT}) {
-        if (::unlinkat(dir.fd(), file.c_str(), 0) == 0 || errno == ENOENT) return {};
-        return "cannot remove the socket " + path + " that a killed nvlfd left: " + text(last_errno());
+    const Occupant occupant = look(dir, fabric);
+    const std::string named = occupant.pid != 0 ? " (pid " + std::to_string(occupant.pid) + ')' : std::string{};
+    switch (occupant.kind) {
+    case Occupant::Kind::nobody: break;
+    case Occupant::Kind::alive:
+        return "fabric '" + fabric + "' is already running" + named +
+               "; choose another name by --fabric, or take it down by `nvlf down`";
+    case Occupant::Kind::silent:
+        return "fabric '" + fabric + "' is already running" + named + ", but does not answer; is it stopped?";
+    case Occupant::Kind::unknown:
+        return "cannot tell whether fabric '" + fabric + "' runs (" + path + "): " + occupant.why;
     }
-    if (error == Errno{EACCES}) return "fabric '" + fabric + "' belongs to another user (" + path + ")";
-    if (error.failed() && error != Errno{EAGAIN})
-        return "cannot tell whether fabric '" + fabric + "' runs: connecting to " + path + ": " +
-               (why.empty() ? text(error) : why);
-    ucred who{};
-    socklen_t length = sizeof who;
-    const bool known = !error.failed() && ::getsockopt(probe.get(), SOL_SOCKET, SO_PEERCRED, &who, &length) == 0;
-    return "fabric '" + fabric + "' is already running" + (known ? " (pid " + std::to_string(who.pid) + ")" : "") +
-           "; choose another name by --fabric, or take it down by `nvlf down`";
+    if (::unlinkat(dir.fd(), file.c_str(), 0) == 0 || errno == ENOENT) return {};
+    return "cannot remove the socket " + path + " that a killed nvlfd left: " + text(last_errno());
 }
 
 // Mode and group of the socket, and of the directory if the group has to pass it.

@@ -2,7 +2,7 @@
 // listener.hpp - taking a fabric's name: the listening socket in the socket directory.
 //
 // A socket file says nothing about whether its fabric lives: a killed nvlfd leaves one behind. So whoever wants the name
-// connects to it: an answer means taken, ECONNREFUSED means left over. Between that look and our bind() another nvlfd
+// connects and asks: an answer means taken, ECONNREFUSED means left over. Between that look and our bind() another nvlfd
 // could do the same; hence all of it happens under flock() on the directory itself, a lock that leaves no file behind and
 // ends with its holder. The directory is never removed: somebody could be about to lock it.
 #pragma once

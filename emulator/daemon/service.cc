@@ -149,7 +149,7 @@ bool Service::receive_one(ClientId id, Connection& connection) {
         drop(id, "it closed its connection");
         return false;
     }
-    had_client_ = true; // Not by connecting alone: that is how another nvlfd asks whether we live.
+    had_client_ = true;
     Reply reply;
     server_.handle(id, unreadable ? std::span<const std::byte>{} : message_.body(), message_.fd_count, reply);
     for (Fd& fd : message_.fds) fd.reset(); // No command of ours takes any.

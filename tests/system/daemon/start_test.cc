@@ -100,6 +100,16 @@ BOOST_DATA_TEST_CASE(the_socket_of_a_killed_nvlfd_is_in_nobodys_way, loops, loop
     BOOST_TEST(daemon.client().info().epoch != epoch);
 }
 
+BOOST_AUTO_TEST_CASE(the_name_of_a_stopped_nvlfd_is_taken_although_it_does_not_answer) {
+    DaemonProcess daemon;
+    daemon.process().signal(SIGSTOP);
+    const auto second = refused({"--dir", daemon.dir().path()});
+    daemon.process().signal(SIGCONT);
+    BOOST_TEST(second.status.exited_with(1));
+    BOOST_TEST(contains(second.output, "does not answer"), second.output);
+    BOOST_TEST(daemon.client().info().server_pid == static_cast<std::uint32_t>(daemon.process().pid()));
+}
+
 BOOST_AUTO_TEST_CASE(of_many_that_want_the_name_at_once_exactly_one_gets_it) {
     const TempDir dir;
     std::vector<ChildProcess> all;
