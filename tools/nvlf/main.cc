@@ -112,6 +112,7 @@ void define_topo(CLI::App& app, Options& options, Action& action) {
     topo_app
         .add_option("--devices", options.topo.devices, "Only these, as a matrix: gpu0,trn0 or 'gpu[0-3]' or indices")
         ->delimiter(',')
+        ->allow_extra_args(false) // More by another comma or another --devices; the next word is not ours.
         ->type_name("DEV,...");
     topo_app.add_flag("--full", options.topo.full, "The whole matrix, however wide");
     add_json(topo_app, options.topo.json);

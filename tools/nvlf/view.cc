@@ -145,14 +145,13 @@ std::vector<std::uint32_t> select_devices(const View& view, const std::vector<st
     std::set<std::uint32_t> chosen;
     for (const std::string& selector : selectors) {
         const auto range = range_of(selector);
-        const std::size_t before = chosen.size();
         bool any = false;
         for (std::uint32_t i = 0; i < view.devices.size(); ++i) {
             if (!fits(view.devices[i], selector, range)) continue;
             chosen.insert(i);
             any = true;
         }
-        if (!any && before == chosen.size()) {
+        if (!any) {
             const std::string example = view.devices.empty() ? "" : text_of(view.devices.front().name);
             throw Failure{kUsage,
                           fmt::format("device {}: the topology {} has none of that name; `nvlf ls devices` lists "
