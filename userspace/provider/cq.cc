@@ -27,8 +27,9 @@ CompletionRing::CompletionRing(std::size_t entries, std::size_t limit)
 }
 
 CompletionRing::~CompletionRing() {
-    for (; !empty(); pop()) {
+    while (!empty()) {
         if (error_next()) static_cast<void>(pop_error());
+        else pop();
     }
 }
 

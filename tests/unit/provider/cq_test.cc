@@ -115,3 +115,16 @@ BOOST_AUTO_TEST_CASE(a_ring_that_is_thrown_away_with_errors_in_it_leaks_nothing)
     for (std::uint64_t i = 0; i < 20; ++i) ring.push_error(failed(i, FI_EIO));
     BOOST_TEST(ring.error_next());
 }
+
+BOOST_AUTO_TEST_CASE(a_ring_that_is_thrown_away_frees_each_error_once_however_many_there_are) {
+    for (std::uint64_t errors = 1; errors < 8; ++errors) {
+        CompletionRing errors_only{4, 16};
+        CompletionRing mixed{4, 16};
+        for (std::uint64_t i = 0; i < errors; ++i) {
+            errors_only.push_error(failed(i, FI_EIO));
+            mixed.push_error(failed(i, FI_EIO));
+        }
+        mixed.push(numbered(errors));
+        BOOST_TEST(!mixed.empty());
+    }
+}
