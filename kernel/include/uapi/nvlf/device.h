@@ -14,6 +14,12 @@
 
 #include <linux/types.h>
 
+#ifdef __cplusplus
+#define NVLF_ASSERT_SIZE(type, bytes) static_assert(sizeof(struct type) == (bytes), #type)
+#else
+#define NVLF_ASSERT_SIZE(type, bytes) _Static_assert(sizeof(struct type) == (bytes), #type)
+#endif
+
 /* Version of the whole contract (ioctl.h, device.h, lane.h, state.h): same major = compatible, minor only grows. */
 #define NVLF_ABI_MAJOR 1
 #define NVLF_ABI_MINOR 0
@@ -131,5 +137,12 @@ struct nvlf_addr {
 	__u32 epoch;
 	__u64 service;
 };
+
+/* The layout is the contract: it does not follow from whoever compiles it. */
+NVLF_ASSERT_SIZE(nvlf_device, 136);
+NVLF_ASSERT_SIZE(nvlf_switch, 104);
+NVLF_ASSERT_SIZE(nvlf_link_end, 16);
+NVLF_ASSERT_SIZE(nvlf_link, 80);
+NVLF_ASSERT_SIZE(nvlf_addr, 32);
 
 #endif

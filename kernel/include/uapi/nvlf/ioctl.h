@@ -397,4 +397,30 @@ struct nvlf_msg {
 	__u32 error; /* 0 in a request; a positive errno in a reply. */
 };
 
+/* The layout is the contract: it does not follow from whoever compiles it. */
+NVLF_ASSERT_SIZE(nvlf_ioc_info, 240);
+NVLF_ASSERT_SIZE(nvlf_ioc_device, 144);
+NVLF_ASSERT_SIZE(nvlf_ioc_switch, 112);
+NVLF_ASSERT_SIZE(nvlf_ioc_link, 88);
+NVLF_ASSERT_SIZE(nvlf_ioc_path, 104);
+NVLF_ASSERT_SIZE(nvlf_ioc_state, 32);
+NVLF_ASSERT_SIZE(nvlf_ioc_client, 72);
+NVLF_ASSERT_SIZE(nvlf_ioc_attach, 8);
+NVLF_ASSERT_SIZE(nvlf_ioc_mem_alloc, 40);
+NVLF_ASSERT_SIZE(nvlf_ioc_mem_free, 8);
+NVLF_ASSERT_SIZE(nvlf_ioc_mem_export, 56);
+NVLF_ASSERT_SIZE(nvlf_ioc_mem_import, 72);
+NVLF_ASSERT_SIZE(nvlf_ioc_ep_publish, 64);
+NVLF_ASSERT_SIZE(nvlf_ioc_ep_withdraw, 8);
+NVLF_ASSERT_SIZE(nvlf_ioc_ep_lookup, 40);
+NVLF_ASSERT_SIZE(nvlf_ioc_ep_connect, 72);
+NVLF_ASSERT_SIZE(nvlf_ioc_events, 16);
+NVLF_ASSERT_SIZE(nvlf_event, 48);
+NVLF_ASSERT_SIZE(nvlf_ioc_admin_state, 24);
+NVLF_ASSERT_SIZE(nvlf_ioc_admin_clock, 16);
+NVLF_ASSERT_SIZE(nvlf_ioc_admin_limit, 16);
+NVLF_ASSERT_SIZE(nvlf_ioc_admin_topology, 8);
+NVLF_ASSERT_SIZE(nvlf_ioc_admin_down, 8);
+NVLF_ASSERT_SIZE(nvlf_msg, 16);
+
 #endif

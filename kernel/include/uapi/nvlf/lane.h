@@ -24,6 +24,8 @@
 
 #include <linux/types.h>
 
+#include "nvlf/device.h"
+
 #define NVLF_SLOT_DATA 48
 #define NVLF_LANE_SLOTS 256	 /* Power of two. */
 #define NVLF_LANE_DATA (1 << 17) /* Bytes, a power of two. */
@@ -84,5 +86,12 @@ struct nvlf_region {
 	__u32 armed; /* On a cache line of its own. */
 	__u32 reserved2[15];
 };
+
+/* The layout is the contract: it does not follow from whoever compiles it. */
+NVLF_ASSERT_SIZE(nvlf_slot, 64);
+NVLF_ASSERT_SIZE(nvlf_lane_credit, 128);
+NVLF_ASSERT_SIZE(nvlf_lane, 147584);
+NVLF_ASSERT_SIZE(nvlf_channel_header, 24);
+NVLF_ASSERT_SIZE(nvlf_region, 128);
 
 #endif

@@ -65,4 +65,9 @@ struct nvlf_link_shared {
 	__u64 reserved[2];
 };
 
+/* The layout is the contract: it does not follow from whoever compiles it. */
+NVLF_ASSERT_SIZE(nvlf_state_endpoint, 8);
+NVLF_ASSERT_SIZE(nvlf_state, 152);
+NVLF_ASSERT_SIZE(nvlf_link_shared, 64);
+
 #endif
