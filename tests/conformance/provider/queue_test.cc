@@ -140,10 +140,12 @@ BOOST_AUTO_TEST_CASE(without_a_wait_object_blocking_calls_are_invalid) {
 BOOST_AUTO_TEST_CASE(a_signal_ends_a_blocking_read) {
     Objects o;
     const auto cq = open_cq(o, FI_WAIT_UNSPEC);
-    std::thread other{[&] { check(fi_cq_signal(cq.get()), "fi_cq_signal"); }};
+    int signalled = -1;
+    std::thread other{[&] { signalled = fi_cq_signal(cq.get()); }};
     fi_cq_entry entry{};
     BOOST_TEST(fi_cq_sread(cq.get(), &entry, 1, nullptr, bound_ms) == -FI_EAGAIN);
     other.join();
+    BOOST_TEST(signalled == 0);
 }
 
 BOOST_AUTO_TEST_CASE(each_format_carries_what_it_has_room_for_and_several_are_read_at_once) {
@@ -235,7 +237,7 @@ BOOST_AUTO_TEST_CASE(an_error_wakes_who_waits_for_a_counter) {
     std::atomic<bool> done{false};
     std::thread other{[&] {
         // Until the waiter has seen one: an error that came before the wait began is not news to it.
-        while (!done.load()) check(fi_cntr_adderr(cntr.get(), 1), "fi_cntr_adderr");
+        while (!done.load()) fi_cntr_adderr(cntr.get(), 1);
     }};
     BOOST_TEST(fi_cntr_wait(cntr.get(), 1, bound_ms) == -FI_EAVAIL);
     done.store(true);
