@@ -14,7 +14,7 @@ build = cmake --preset $(1) --log-level=WARNING $(2) >/dev/null && cmake --build
 ctest = ctest --preset $(1) --parallel $(JOBS) $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps demo test check fmt fuzz tsan install clean
+.PHONY: help deps demo test check fmt fuzz tsan bench install clean
 
 help: ## List the verbs
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 14
@@ -47,6 +47,10 @@ fuzz: ## Each fuzz target for FUZZ_SECONDS (60)
 	@tools/dev/deps build fuzz
 	@$(call build,fuzz,-DNVLF_FUZZ_SECONDS=$(FUZZ_SECONDS))
 	@$(call ctest,fuzz)
+
+bench: deps ## What a lane costs beside what the machine itself costs
+	@$(call build,release) --target lane_bench
+	@build/release/tests/bench/lane_bench build/release/lane_bench.json
 
 fmt: ## Format the C and C++ sources
 	@tools/dev/deps check
