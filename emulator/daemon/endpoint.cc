@@ -113,7 +113,7 @@ Fd EndpointTable::take_offer(Endpoint& to, const Endpoint& from) {
 }
 
 void EndpointTable::leave_offer(Endpoint& to, LeftOffer offer) {
-    if (to.left.size() >= left_offers_per_endpoint || left_offers_ >= left_offers_in_all) return;
+    if (to.left.size() >= left_offers_per_endpoint || left_offers_ >= max_left_offers_) return;
     to.left.push_back(std::move(offer));
     ++left_offers_;
 }

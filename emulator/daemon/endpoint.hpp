@@ -37,9 +37,8 @@ struct LeftOffer {
     std::uint64_t region_bytes = 0;
 };
 
-// Nobody is charged for these, so they are few: of one endpoint, and in the fabric.
+// Nobody is charged for these, so they are few: of one endpoint, and in the fabric (Limits::left_offers).
 inline constexpr std::size_t left_offers_per_endpoint = 64;
-inline constexpr std::size_t left_offers_in_all = 1024;
 
 struct Endpoint {
     std::uint32_t id = 0;
@@ -64,7 +63,7 @@ struct Channel {
 
 class EndpointTable {
 public:
-    explicit EndpointTable(StateRegion& state) : state_{state} {}
+    EndpointTable(StateRegion& state, std::size_t max_left_offers) : state_{state}, max_left_offers_{max_left_offers} {}
 
     [[nodiscard]] std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(table_.size()); }
     [[nodiscard]] std::uint32_t channel_count() const noexcept { return static_cast<std::uint32_t>(channels_.size()); }
@@ -98,6 +97,7 @@ private:
     void drop_channel(Endpoint& gone, std::uint32_t peer);
 
     StateRegion& state_;
+    std::size_t max_left_offers_;
     std::size_t left_offers_ = 0;
     std::unordered_map<std::uint32_t, Endpoint> table_;
     std::unordered_map<std::uint64_t, std::uint32_t> services_;

@@ -29,6 +29,9 @@ struct Limits {
     // Channels begun by one client, and by all. About 200 bytes of nvlfd each, once accepted.
     std::uint32_t channels_per_file = 65536;
     std::uint32_t channels = 1U << 20;
+    // Offers kept beyond the end of their makers. Three descriptors each that no client is charged for: main() lowers it
+    // so that all of them take a quarter of RLIMIT_NOFILE at most.
+    std::uint32_t left_offers = 1024;
     // Connections beyond `clients` that are kept until they have read why they are not wanted.
     std::uint32_t refused_clients = 16;
 };

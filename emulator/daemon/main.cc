@@ -149,6 +149,8 @@ std::unique_ptr<Server> make_server(const Options& options, model::Topology topo
     config.topology = std::move(topology);
     config.limits.quota_bytes = options.quota.value_or(host_memory());
     config.limits.descriptors_per_file = descriptors;
+    config.limits.left_offers =
+        std::min(config.limits.left_offers, descriptors / 6); // Of half the limit: a quarter, by 3.
     config.placement = Placement::of_this_host();
     config.random = random_bytes;
     config.epoch = epoch_now();

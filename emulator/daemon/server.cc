@@ -130,7 +130,7 @@ Server::Server(Config config, StateRegion state, Log& log)
       log_{log},
       routes_{config_.topology, state_},
       memory_{state_, config_.placement, arena_bytes(config_.topology)},
-      endpoints_{state_} {
+      endpoints_{state_, config_.limits.left_offers} {
     memory_.on_gone = [this](const Memory& memory) {
         if (Client* owner = find_client(memory.owner); owner != nullptr) owner->bytes -= memory.bytes;
     };

@@ -257,11 +257,27 @@ BOOST_FIXTURE_TEST_CASE(death_is_told_word_first_then_the_count_then_the_call, F
     BOOST_TEST(!readable(stream.fd(stream.a.event_fd)));
 }
 
-BOOST_FIXTURE_TEST_CASE(an_offer_of_the_dead_is_not_accepted_any_more, Fixture) {
+BOOST_FIXTURE_TEST_CASE(an_offer_outlives_its_maker_once, Fixture) {
     BOOST_REQUIRE_EQUAL(bench.connect(alice, a.a.addr, b.a.addr).error, 0);
     bench.gone(alice);
+    BOOST_TEST(word(b.a.addr).notices == 2U); // The offer, and its maker's end.
+    const auto left = bench.accept(bob, b.a.addr);
+    BOOST_TEST(left.error == 0);
+    BOOST_TEST(same(left.a.addr, a.a.addr));
+    BOOST_TEST(left.a.side == 1U);
     BOOST_TEST(bench.accept(bob, b.a.addr).error == EAGAIN);
-    BOOST_TEST(word(b.a.addr).notices == 2U); // The offer, and its end.
+}
+
+BOOST_FIXTURE_TEST_CASE(offers_left_behind_are_few, Fixture) {
+    for (std::size_t i = 0; i <= daemon::left_offers_per_endpoint; ++i) {
+        const auto x = bench.publish(alice);
+        BOOST_REQUIRE_EQUAL(bench.connect(alice, x.a.addr, b.a.addr).error, 0);
+        BOOST_REQUIRE_EQUAL(withdraw(bench, alice, x.a.addr.endpoint), 0);
+        BOOST_REQUIRE_EQUAL(bench.free(alice, x.a.region), 0);
+    }
+    for (std::size_t i = 0; i < daemon::left_offers_per_endpoint; ++i)
+        BOOST_REQUIRE_EQUAL(bench.accept(bob, b.a.addr).error, 0);
+    BOOST_TEST(bench.accept(bob, b.a.addr).error == EAGAIN);
 }
 
 BOOST_FIXTURE_TEST_CASE(a_notice_that_nobody_reads_never_blocks_anybody, Fixture) {
@@ -350,6 +366,9 @@ BOOST_AUTO_TEST_CASE(hundreds_of_lives_of_endpoints_leave_no_descriptor_behind) 
         if (i % 2 == 0) BOOST_REQUIRE_EQUAL(bench.accept(keeper, k.a.addr).error, 0);
         bench.gone(guest);
     }
+    for (std::size_t i = 0; i < daemon::left_offers_per_endpoint; ++i) // What the dead left is the keeper's to take.
+        static_cast<void>(bench.accept(keeper, k.a.addr));
+    BOOST_TEST(bench.accept(keeper, k.a.addr).error == EAGAIN);
     BOOST_TEST(open_descriptors() == before);
     BOOST_TEST(bench.info(keeper).endpoints == 1U);
     BOOST_TEST(bench.info(keeper).allocations == 1U);
