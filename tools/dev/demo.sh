@@ -26,7 +26,8 @@ clean_up() {
     trap - EXIT
     trap '' HUP INT TERM # Once is enough.
     exec 3>&- || true
-    for child in $children; do kill "$child" 2>/dev/null || true; done
+    # KILL: the SIGTERM handler of a provider that comes with libfabric (PSM) can deadlock in exit().
+    for child in $children; do kill -KILL "$child" 2>/dev/null || true; done
     # Whether or not we know that it is up: an interrupted `nvlf up` may have been fast enough.
     [ -z "$tmp" ] || "$nvlf" down --force >/dev/null 2>&1 || { [ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true; }
     wait
@@ -40,6 +41,7 @@ trap 'exit 143' TERM
 tmp=$(mktemp -d)
 export NVLF_DIR="$tmp/fabrics" NVLF_FABRIC=demo
 mkdir -m 0700 "$NVLF_DIR"
+cd "$tmp" # Some libfabric providers write a backtrace into the working directory when their program is interrupted.
 
 step() { printf '\n== %s\n\n' "$1"; }
 say() { printf '   %s\n' "$1"; }
@@ -88,7 +90,7 @@ until port_in_use "$port" 0A; do # Until it listens on its control port; 10 s at
     [ $tries -lt 200 ] || fail "fi_pingpong on gpu0 did not listen on port $port" "$tmp/server"
     sleep 0.05
 done
-timeout 60 "$nvlf" run --device trn0 -- fi_pingpong -e rdm -p nvlf -c -S all -I 20 -P "$port" 127.0.0.1 >"$tmp/client" 2>&1 ||
+timeout -k 1 60 "$nvlf" run --device trn0 -- fi_pingpong -e rdm -p nvlf -c -S all -I 20 -P "$port" 127.0.0.1 >"$tmp/client" 2>&1 ||
     fail "fi_pingpong on trn0 failed" "$tmp/client"
 wait "$server" || fail "fi_pingpong on gpu0 failed" "$tmp/server"
 children=
@@ -99,14 +101,14 @@ say "above 1k mostly those of the check."
 
 step "4. One address space: a process on gpu0 writes a linked list into trn0's HBM, one on trn0 walks it"
 mkfifo "$tmp/hold" "$tmp/told"
-timeout 60 "$nvlf" run --device gpu0 -- "$shared_pointer" write trn0 <"$tmp/hold" >"$tmp/told" 2>"$tmp/writer" &
+"$nvlf" run --device gpu0 -- "$shared_pointer" write trn0 <"$tmp/hold" >"$tmp/told" 2>"$tmp/writer" &
 writer=$!
 children=$writer
 exec 3>"$tmp/hold" 4<"$tmp/told"
 read -r token written words <&4 || fail "the process on gpu0 failed" "$tmp/writer"
 say "on gpu0: wrote at $written: \"$words\""
 say "         token $(echo "$token" | cut -c 1-16)... is all that the other process is given"
-timeout 60 "$nvlf" run --device trn0 -- "$shared_pointer" read "$token" >"$tmp/reader" 2>&1 || fail "the process on trn0 failed" "$tmp/reader"
+timeout -k 1 60 "$nvlf" run --device trn0 -- "$shared_pointer" read "$token" >"$tmp/reader" 2>&1 || fail "the process on trn0 failed" "$tmp/reader"
 read -r read_at read_words <"$tmp/reader"
 say "on trn0: found at $read_at: \"$read_words\", and wrote it back in capitals"
 exec 3>&-
