@@ -41,7 +41,8 @@ ChildProcess launch(const std::string& dir, const FabricDaemon::Options& options
     std::array<int, 2> ready{};
     if (::pipe2(ready.data(), O_CLOEXEC) != 0) throw std::system_error{errno, std::generic_category(), "pipe2"};
     ::fcntl(ready[1], F_SETFD, 0); // For the child; closed here right after.
-    std::vector<std::string> argv{program("nvlfd"), "--fabric", options.fabric, "--dir", dir, "--ready-fd", std::to_string(ready[1])};
+    std::vector<std::string> argv{program("nvlfd"),        "--fabric", options.fabric, "--dir", dir, "--ready-fd",
+                                  std::to_string(ready[1])};
     if (!options.topology.empty()) argv.insert(argv.end(), {"--topology", options.topology});
     argv.insert(argv.end(), options.arguments.begin(), options.arguments.end());
     auto process = ChildProcess::spawn(std::move(argv));
