@@ -159,6 +159,7 @@ struct Endpoint {
     void say_bye() noexcept;
 
     // send.cc
+    [[nodiscard]] TxOp* begin(Peer& peer, const SendRequest& request, TxOp::Kind kind) noexcept;
     [[nodiscard]] ssize_t send_eager(Peer& peer, const SendRequest& request) noexcept;
     [[nodiscard]] ssize_t send_large(Peer& peer, const SendRequest& request) noexcept;
     void answer(Peer& peer, const nvlf_slot& slot) noexcept;

@@ -41,6 +41,17 @@ void write_msg(LaneProducer& tx, const SendRequest& request, std::uint64_t id, b
     tx.publish();
 }
 
+// All but the publication word, which is the producer's.
+void push_slot(LaneProducer& tx, const nvlf_slot& slot) noexcept {
+    nvlf_slot& to = tx.slot();
+    to.len = slot.len;
+    to.op = slot.op;
+    to.flags = slot.flags;
+    to.tag = slot.tag;
+    std::memcpy(to.data, slot.data, sizeof to.data);
+    tx.publish();
+}
+
 } // namespace
 
 ssize_t Endpoint::send(const SendRequest& request) noexcept {
@@ -50,6 +61,24 @@ ssize_t Endpoint::send(const SendRequest& request) noexcept {
     if (peer == nullptr) [[unlikely]]
         return error;
     return request.from.total <= eager_limit ? send_eager(*peer, request) : send_large(*peer, request);
+}
+
+// An operation that outlasts the call. nullptr: there are too many already.
+TxOp* Endpoint::begin(Peer& peer, const SendRequest& request, TxOp::Kind kind) noexcept {
+    TxOp* op = tx_ops.take();
+    if (op == nullptr) return nullptr;
+    op->kind = kind;
+    op->peer = &peer;
+    op->context = request.context;
+    op->flags = request.flags;
+    op->tagged = request.tagged;
+    op->silent = request.silent;
+    op->streaming = false;
+    op->delivered = false;
+    op->local = request.from;
+    op->offset = 0;
+    op->total = 0;
+    return op;
 }
 
 ssize_t Endpoint::send_eager(Peer& peer, const SendRequest& request) noexcept {
@@ -68,15 +97,8 @@ ssize_t Endpoint::send_eager(Peer& peer, const SendRequest& request) noexcept {
         complete_tx(request.tagged ? FI_TAGGED : FI_MSG, request.flags, request.context, request.silent);
         return 0;
     }
-    TxOp* op = tx_ops.take();
+    TxOp* op = begin(peer, request, TxOp::Kind::eager);
     if (op == nullptr) return -FI_EAGAIN;
-    op->kind = TxOp::Kind::eager;
-    op->peer = &peer;
-    op->context = request.context;
-    op->flags = request.flags;
-    op->tagged = request.tagged;
-    op->silent = request.silent;
-    op->streaming = false;
     write_msg(peer.tx, request, op->handle(), in_ring);
     nvlf_channel_notify(peer.channel);
     return 0;
@@ -87,19 +109,8 @@ ssize_t Endpoint::send_large(Peer& peer, const SendRequest& request) noexcept {
         if (e == Errno{EPROTO}) fail_peer(peer, FI_ECONNABORTED);
         return e == Errno{EAGAIN} ? -FI_EAGAIN : -FI_EHOSTUNREACH;
     }
-    TxOp* op = tx_ops.take();
+    TxOp* op = begin(peer, request, TxOp::Kind::large);
     if (op == nullptr) return -FI_EAGAIN;
-    op->kind = TxOp::Kind::large;
-    op->peer = &peer;
-    op->context = request.context;
-    op->flags = request.flags;
-    op->tagged = request.tagged;
-    op->silent = request.silent;
-    op->streaming = false;
-    op->delivered = false;
-    op->local = request.from;
-    op->offset = 0;
-    op->total = 0;
     nvlf_slot& slot = peer.tx.slot();
     slot.op = wire::op_rts;
     slot.len = sizeof(wire::Rts);
@@ -124,13 +135,7 @@ void Endpoint::answer(Peer& peer, const nvlf_slot& slot) noexcept {
         }
         return;
     }
-    nvlf_slot& to = peer.tx.slot();
-    to.len = slot.len;
-    to.op = slot.op;
-    to.flags = slot.flags;
-    to.tag = slot.tag;
-    std::memcpy(to.data, slot.data, sizeof to.data);
-    peer.tx.publish();
+    push_slot(peer.tx, slot);
     nvlf_channel_notify(peer.channel);
 }
 
@@ -144,14 +149,7 @@ void Endpoint::start_stream(Peer& peer, TxOp& op) noexcept {
 void Endpoint::pump(Peer& peer) noexcept {
     const std::uint64_t before = peer.tx.published();
     while (!peer.control.empty() && !peer.tx.room(0).failed()) {
-        const nvlf_slot slot = peer.control.front();
-        nvlf_slot& to = peer.tx.slot();
-        to.len = slot.len;
-        to.op = slot.op;
-        to.flags = slot.flags;
-        to.tag = slot.tag;
-        std::memcpy(to.data, slot.data, sizeof to.data);
-        peer.tx.publish();
+        push_slot(peer.tx, peer.control.front());
         peer.control.pop_front();
     }
     while (!peer.streams.empty()) {
