@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "endpoint.hpp"
+#include "params.hpp"
 
 namespace nvlf::ofi {
 namespace {
@@ -85,7 +86,11 @@ void Endpoint::look_around(bool busy) noexcept {
         idle_polls = 0;
         return;
     }
-    if (++idle_polls % idle_polls_per_look != 0 || dead != 0) [[likely]]
+    ++idle_polls;
+    if (dead != 0) return;
+    // Once polls yield the processor, each may take as long as everybody else's turn, and the clock is the cheaper part.
+    const bool yielding = params().yield_after != 0 && idle_polls > params().yield_after;
+    if (!yielding && idle_polls % idle_polls_per_look != 0) [[likely]]
         return;
     const auto now = Clock::now();
     if (now < next_look) return;
