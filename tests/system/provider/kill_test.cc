@@ -36,6 +36,8 @@ struct Campaign {
     void expect_end(ChildProcess& survivor, Clock::time_point killed, const std::string& who) {
         const auto status = survivor.wait(plenty);
         const auto delay = Clock::now() - killed;
+        // One that hangs would hang in each round.
+        BOOST_TEST_REQUIRE(!status.running(), who << " does not end\n" << survivor.output());
         delays.add(delay);
         BOOST_TEST(is_an_error(status), who << ": " << status << '\n' << survivor.output());
         BOOST_TEST((delay < survivor_bound()), who << " took " << delay.count() / 1'000'000 << " ms to end");
