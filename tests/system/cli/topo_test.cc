@@ -63,7 +63,8 @@ std::size_t count_lines(const std::string& text, std::string_view start) {
 
 BOOST_AUTO_TEST_CASE(paths_are_those_of_the_fabric_on_every_preset) {
     const TempDir dir;
-    for (const auto& preset : Cli{dir.path()}.json({"ls", "topologies", "--json"})["topologies"]) {
+    const auto listed = Cli{dir.path()}.json({"ls", "topologies", "--json"}); // Named: a for keeps no temporary's part.
+    for (const auto& preset : listed["topologies"]) {
         BOOST_TEST_CONTEXT(preset["name"]) {
             FabricDaemon daemon{{.fabric = "t", .topology = preset["name"]}};
             const Client client = open(daemon);
