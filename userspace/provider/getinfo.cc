@@ -151,8 +151,7 @@ int order_devices(const nvlf_state& state, std::vector<std::uint32_t>& ret_order
     const int ret = nvlf_state_pick_device(&state, &first);
     if (ret == -EINVAL) {
         const char* name = std::getenv("NVLF_DEVICE");
-        FI_WARN(&provider, FI_LOG_CORE,
-                "NVLF_DEVICE is '%s', which the fabric does not have: `nvlf devices` lists them\n",
+        FI_WARN(&provider, FI_LOG_CORE, "NVLF_DEVICE is '%s', which the fabric does not have: `nvlf ls` lists them\n",
                 name != nullptr ? name : "");
         return -FI_ENODATA;
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-// lock.hpp - the one lock of the provider: held for tens of nanoseconds, or not there at all.
+// lock.hpp - the one lock of the provider: held for tens of nanoseconds on the data path, or not there at all.
 //
 // An application that promised to serialise its calls (FI_THREAD_DOMAIN) must not pay for atomics, so whether a lock
-// works is decided when its object is opened. Holders never sleep, but the kernel may take the processor from one: a
-// waiter that has spun for a while gives its own away, or with more threads than cores it would burn its whole slice.
+// works is decided when its object is opened. An endpoint keeps it through a round trip to the carrier on first contact
+// and when a registration comes or goes, and the kernel may take the processor from any holder: a waiter that has spun for
+// a while gives its own away, or with more threads than cores it would burn its whole slice.
 //
 // Order of locks, outermost first: list of endpoints (of a CQ, counter, domain) -> endpoint -> CQ, counter, AV, MR table.
 #pragma once
