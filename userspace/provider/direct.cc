@@ -26,6 +26,22 @@ bool current(const DirectImport& import) noexcept {
            import.sequence;
 }
 
+// Gives back what the peer has closed since. It unmaps: no operation may hold an address in it, for the peer decides at
+// which moment its word changes.
+void forget_closed(Peer& peer) noexcept {
+    std::erase_if(peer.direct, [](const DirectImport& import) {
+        if (current(import)) return false;
+        (void)nvlf_mem_put(import.memory);
+        return true;
+    });
+}
+
+const DirectImport* find_import(const Peer& peer, std::uint64_t key) noexcept {
+    for (const DirectImport& import : peer.direct)
+        if (import.key == key && current(import)) return &import;
+    return nullptr;
+}
+
 // Imports the memory of a registration that the peer lists. The entry is a stranger's: the bounds of what we map come
 // from our own carrier.
 bool import_registration(Endpoint& endpoint, Peer& peer, std::uint64_t key) noexcept try {
@@ -36,6 +52,8 @@ bool import_registration(Endpoint& endpoint, Peer& peer, std::uint64_t key) noex
         *reinterpret_cast<const Directory*>(reinterpret_cast<const std::byte*>(region) + directory_offset);
     const auto hit = directory_find(directory, key);
     if (!hit) return false;
+    forget_closed(peer);
+    peer.direct.reserve(peer.direct.size() + 1); // Once it is imported, nothing may fail.
     std::uint8_t token[NVLF_TOKEN_LEN];
     std::memcpy(token, hit->entry.token.data(), sizeof token);
     nvlf_mem* memory = nullptr;
@@ -58,29 +76,34 @@ bool import_registration(Endpoint& endpoint, Peer& peer, std::uint64_t key) noex
                            .sequence = hit->sequence});
     return true;
 } catch (const std::bad_alloc&) {
-    return false; // The import is lost to us until the fabric closes; the operation goes by messages.
+    return false; // The operation goes by messages.
 }
 
-// Where [address, address + bytes) of the registration lies in our memory, nullptr when it cannot be touched directly.
-std::byte* locate(Endpoint& endpoint, Peer& peer, const RmaSegment& segment, std::uint64_t access) noexcept {
-    for (int attempt = 0; attempt < 2; ++attempt) {
-        for (std::size_t i = 0; i < peer.direct.size(); ++i) {
-            DirectImport& import = peer.direct[i];
-            if (import.key != segment.key) continue;
-            if (!current(import)) { // Closed, or another registration now.
-                (void)nvlf_mem_put(import.memory);
-                import = peer.direct.back();
-                peer.direct.pop_back();
-                break;
-            }
-            const std::uint64_t offset = segment.address - import.base;
-            const bool inside =
-                segment.address >= import.base && offset <= import.bytes && segment.bytes <= import.bytes - offset;
-            return inside && (import.access & access) == access ? import.start + offset : nullptr;
-        }
-        if (attempt == 0 && !import_registration(endpoint, peer, segment.key)) return nullptr;
+using Places = std::array<std::byte*, iov_limit>;
+
+// Where the segments lie in our memory. False: one of them is not imported yet, or cannot be touched directly.
+bool locate(const Peer& peer, const RmaRequest& request, Places& ret_at) noexcept {
+    const std::uint64_t access = request.write ? FI_REMOTE_WRITE : FI_REMOTE_READ;
+    for (std::size_t i = 0; i < request.segments; ++i) {
+        const RmaSegment& segment = request.segment[i];
+        const DirectImport* import = find_import(peer, segment.key);
+        if (import == nullptr || (import->access & access) != access || segment.address < import->base) return false;
+        const std::uint64_t offset = segment.address - import->base;
+        if (offset > import->bytes || segment.bytes > import->bytes - offset) return false;
+        ret_at[i] = import->start + offset;
     }
-    return nullptr;
+    return true;
+}
+
+// True: something was, and it is worth while to look again.
+[[gnu::cold]] bool import_missing(Endpoint& endpoint, Peer& peer, const RmaRequest& request) noexcept {
+    bool any = false;
+    for (std::size_t i = 0; i < request.segments; ++i) {
+        if (find_import(peer, request.segment[i].key) != nullptr) continue;
+        if (!import_registration(endpoint, peer, request.segment[i].key)) return false;
+        any = true;
+    }
+    return any;
 }
 
 } // namespace
@@ -92,11 +115,9 @@ Peer::~Peer() {
 
 // True: done, completion included.
 bool Endpoint::try_direct(Peer& peer, const RmaRequest& request) noexcept {
-    std::array<std::byte*, iov_limit> at{};
-    for (std::size_t i = 0; i < request.segments; ++i) {
-        at[i] = locate(*this, peer, request.segment[i], request.write ? FI_REMOTE_WRITE : FI_REMOTE_READ);
-        if (at[i] == nullptr) return false;
-    }
+    Places at{};
+    if (!locate(peer, request, at) && !(import_missing(*this, peer, request) && locate(peer, request, at)))
+        return false;
     const bool notify = (request.flags & FI_REMOTE_CQ_DATA) != 0;
     if (notify && peer.tx.room(0, control_reserve).failed()) return false;
     std::size_t done = 0;
