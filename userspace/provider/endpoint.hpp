@@ -36,6 +36,7 @@
 #include "cq.hpp"
 #include "domain.hpp"
 #include "endpoint_api.hpp"
+#include "info.hpp"
 #include "lock.hpp"
 #include "match.hpp"
 #include "nvlf/nvlf.h"
@@ -45,7 +46,7 @@
 namespace nvlf::ofi {
 
 // Largest message that fi_inject takes, and that needs no completion to be forgotten.
-inline constexpr std::size_t inject_limit = 4096;
+inline constexpr std::size_t inject_limit = inject_size;
 // Largest message that is pushed without asking; above it a receive must be waiting first.
 inline constexpr std::size_t eager_limit = 16384;
 static_assert(inject_limit <= eager_limit && eager_limit <= piece_bytes);

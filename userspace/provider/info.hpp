@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "buffers.hpp"
 #include "nvlf/nvlf.h"
 
 namespace nvlf::ofi {
@@ -19,8 +20,7 @@ inline constexpr std::uint32_t protocol_nvlf = 0x80000000U | 1; // Uppermost bit
 inline constexpr std::uint32_t protocol_version = 1;
 
 inline constexpr std::size_t inject_size = 4096;
-inline constexpr std::size_t iov_limit = 4;
-inline constexpr std::size_t rma_iov_limit = 4;
+inline constexpr std::size_t rma_iov_limit = iov_limit;
 inline constexpr std::size_t queue_size = 1024; // Of a transmit and a receive context.
 inline constexpr std::size_t cq_data_size = sizeof(std::uint64_t);
 inline constexpr std::size_t mr_key_size = sizeof(std::uint64_t);
