@@ -249,7 +249,7 @@ int Endpoint::name(void* address, std::size_t* bytes) const noexcept {
     return room < sizeof(nvlf_addr) ? -FI_ETOOSMALL : 0;
 }
 
-// The receive that was posted last with this context. What is in flight cannot be called back.
+// The oldest receive that was posted with this context. What is in flight cannot be called back.
 ssize_t Endpoint::cancel(void* context) noexcept {
     const std::lock_guard guard{lock};
     for (MatchQueue* queue : {&tagged_queue, &msg_queue}) {
@@ -258,9 +258,7 @@ ssize_t Endpoint::cancel(void* context) noexcept {
         if (it == queue->posted.end()) continue;
         RxOp& op = *it;
         queue->posted.erase(it);
-        op.retired = true;
-        fail_rx(op, nullptr, 0, 0, FI_ECANCELED, op.pending == 0);
-        if (op.pending == 0) free_rx(op);
+        give_up(op, FI_ECANCELED);
         return 0;
     }
     return 0; // As fi_endpoint(3) has it: what cannot be found has completed.

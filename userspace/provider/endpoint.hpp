@@ -156,11 +156,13 @@ struct Endpoint {
     void bury() noexcept;
     bool fail_receives_that_only(const Peer* peer, int error) noexcept;
     void fail_all(int error) noexcept;
+    [[nodiscard]] int gone(fi_addr_t source) noexcept;
     [[nodiscard]] fi_addr_t source_of(Peer& peer) noexcept;
     void say_bye() noexcept;
 
     // send.cc
     [[nodiscard]] TxOp* begin(Peer& peer, const SendRequest& request, TxOp::Kind kind) noexcept;
+    [[nodiscard]] ssize_t no_room(Peer& peer, Errno why) noexcept;
     [[nodiscard]] ssize_t send_eager(Peer& peer, const SendRequest& request) noexcept;
     [[nodiscard]] ssize_t send_large(Peer& peer, const SendRequest& request) noexcept;
     void answer(Peer& peer, const nvlf_slot& slot) noexcept;
@@ -184,11 +186,13 @@ struct Endpoint {
     [[nodiscard]] bool on_msg(Peer& peer, const nvlf_slot& slot) noexcept;
     [[nodiscard]] bool on_rts(Peer& peer, const nvlf_slot& slot) noexcept;
     [[nodiscard]] bool on_data(Peer& peer, const nvlf_slot& slot) noexcept;
+    [[nodiscard]] bool no_room_to_keep(std::size_t bytes) const noexcept;
     [[nodiscard]] bool keep_unexpected(const Envelope& message, std::span<const std::byte> payload) noexcept;
     [[nodiscard]] RxOp* match(const Envelope& message) noexcept;
     [[nodiscard]] Unexpected* find_unexpected(const ReceiveRequest& request) noexcept;
     [[nodiscard]] ssize_t peek(const ReceiveRequest& request) noexcept;
     [[nodiscard]] ssize_t claim(const ReceiveRequest& request) noexcept;
+    void forget(Unexpected& message) noexcept;
     void drop(Unexpected& message) noexcept;
     bool consume(RxOp& op, Unexpected& message) noexcept;
     bool deliver(RxOp& op, const Envelope& message, std::span<const std::byte> payload) noexcept;
@@ -198,6 +202,7 @@ struct Endpoint {
     void complete_rx(RxOp& op, const Envelope& message, std::byte* at, std::size_t bytes, bool last_of_buffer) noexcept;
     void fail_rx(RxOp& op, const Envelope* message, std::size_t bytes, std::size_t lost, int error,
                  bool last_of_buffer) noexcept;
+    void give_up(RxOp& op, int error) noexcept;
     void free_rx(RxOp& op) noexcept { rx_ops.give(&op); }
 
     // direct.cc
@@ -250,9 +255,10 @@ struct Endpoint {
     MatchQueue::Waiting claimed;
     Pool<RxOp> rx_ops{rx_limit};
     Pool<TxOp> tx_ops{tx_limit};
+    Pool<TxOp> responses{tx_limit}; // Apart: a peer that only asks must not use up what the application sends with.
     Pool<Unexpected> unexpected{rx_limit};
-    std::size_t unexpected_bytes = 0;
-    std::size_t unexpected_limit; // FI_NVLF_UNEXPECTED_BYTES
+    std::size_t unexpected_bytes = 0; // Payload and records.
+    std::size_t unexpected_limit;     // FI_NVLF_UNEXPECTED_LIMIT
 
     std::uint32_t idle_polls = 0;
     Clock::time_point next_look{};             // When to ask whether the carrier still lives.

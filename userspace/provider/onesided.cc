@@ -23,7 +23,7 @@ ssize_t Endpoint::one_sided(const RmaRequest& request) noexcept {
     Peer* peer = peer_for(request.to, error);
     if (peer == nullptr) return error;
     if (try_direct(*peer, request)) return 0;
-    if (peer->tx.room(0, control_reserve).failed()) return -FI_EAGAIN;
+    if (const Errno e = peer->tx.room(0, control_reserve); e.failed()) return no_room(*peer, e);
     TxOp* op = tx_ops.take();
     if (op == nullptr) return -FI_EAGAIN;
     op->kind = request.write ? TxOp::Kind::write : TxOp::Kind::read;
@@ -148,7 +148,7 @@ bool Endpoint::on_write(Peer& peer, const nvlf_slot& slot) noexcept {
 bool Endpoint::on_read(Peer& peer, const nvlf_slot& slot) noexcept {
     const auto read = wire::get<wire::Read>(slot);
     const auto from = domain.mrs.resolve(slot.tag, read.address, read.bytes, FI_REMOTE_READ);
-    TxOp* op = from ? tx_ops.take() : nullptr;
+    TxOp* op = from ? responses.take() : nullptr;
     if (op == nullptr) {
         const int error = from ? FI_ENOMEM : from.error().value();
         answer(peer, wire::op_ack, wire::Ack{read.id, static_cast<std::uint32_t>(error), 0});

@@ -82,7 +82,8 @@ struct DirectImport {
 struct Peer {
     enum class State : std::uint8_t { up, closed, dead };
 
-    Peer(::nvlf_channel* c, bool is_self) noexcept
+    // Throws bad_alloc, and then the channel is still the caller's.
+    Peer(::nvlf_channel* c, bool is_self)
         : channel{c},
           address{*nvlf_channel_peer(c)},
           tx{*nvlf_channel_tx(c)},

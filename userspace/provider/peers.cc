@@ -55,7 +55,9 @@ Peer* Endpoint::known(const nvlf_addr& address) noexcept {
         return there == by_endpoint.end() ? nullptr : there->second;
     }
     for (Peer* peer : live)
-        if (peer->address.service == address.service) return peer;
+        if (peer->address.service == address.service &&
+            (address.device == NVLF_DEVICE_ANY || address.device == peer->address.device))
+            return peer;
     return nullptr;
 }
 
@@ -95,6 +97,7 @@ Peer* Endpoint::adopt(::nvlf_channel* channel) noexcept try {
     peers.reserve(peers.size() + 1);
     live.reserve(live.size() + 1);
     auto peer = std::make_unique<Peer>(channel, self);
+    channel = nullptr;    // The peer's from here on, also when what follows fails.
     unreported_death = 0; // Somebody new: receives have a hope again.
     by_endpoint[endpoint_key(peer->address)] = peer.get();
     live.push_back(peer.get());
@@ -119,7 +122,9 @@ void Endpoint::accept_all() noexcept {
     for (std::size_t i = live.size(); i-- > 0;) {
         Peer& peer = *live[i];
         if (nvlf_channel_alive(peer.channel) != 0) continue;
-        while (peer.up() && drain(peer, NVLF_LANE_SLOTS)) {}
+        // What a full lane and our own hand hold, and no more: an endpoint that is withdrawn may belong to a process that
+        // lives on and goes on writing.
+        (void)drain(peer, NVLF_LANE_SLOTS + 1);
         if (peer.up()) fail_peer(peer, peer.said_bye ? FI_ECONNRESET : FI_ECONNABORTED);
     }
 }
@@ -127,25 +132,27 @@ void Endpoint::accept_all() noexcept {
 // The peer is gone, or not to be trusted any more. Its record stays, its channel goes.
 [[gnu::cold]] void Endpoint::fail_peer(Peer& peer, int error) noexcept {
     if (!peer.up()) return;
+    (void)source_of(peer); // While it counts as living: what is remembered of the others is not kept up to date.
     peer.state = peer.said_bye ? Peer::State::closed : Peer::State::dead;
     std::erase(live, &peer);
     peer.control.clear();
     peer.streams.clear();
-    tx_ops.for_each_used([&](TxOp& op) {
-        if (op.peer != &peer) return;
-        op.streaming = false;
-        finish(op, error);
-    });
+    for (Pool<TxOp>* pool : {&tx_ops, &responses})
+        pool->for_each_used([&](TxOp& op) {
+            if (op.peer != &peer) return;
+            op.streaming = false;
+            finish(op, error);
+        });
     for (MatchQueue* queue : {&msg_queue, &tagged_queue})
         queue->unexpected.remove_and_dispose_if(
             [&](const Unexpected& u) { return u.message.peer == &peer && u.message.rendezvous; },
-            [&](Unexpected* u) { unexpected.give(u); });
+            [&](Unexpected* u) { forget(*u); });
     rx_ops.for_each_used([&](RxOp& op) {
         if (op.message.peer == &peer && op.message.rendezvous && op.got < op.wanted) end_large(op, error);
     });
     to_bury = true;
-    if (peer.said_bye) return;
     bool told = fail_receives_that_only(&peer, error);
+    if (peer.said_bye) return;
     if (live.empty()) told |= fail_receives_that_only(nullptr, error);
     // With no receive posted to carry the news, the next one does.
     if (!told && live.empty()) unreported_death = error;
@@ -172,9 +179,7 @@ bool Endpoint::fail_receives_that_only(const Peer* peer, int error) noexcept {
             const bool named = directed && op.source != FI_ADDR_UNSPEC;
             if (peer != nullptr ? !named || op.source != peer->fi_addr : named) continue;
             queue->posted.erase(queue->posted.iterator_to(op));
-            op.retired = true;
-            fail_rx(op, nullptr, 0, 0, error, op.pending == 0);
-            if (op.pending == 0) free_rx(op);
+            give_up(op, error);
             any = true;
         }
     return any;
@@ -189,10 +194,17 @@ bool Endpoint::fail_receives_that_only(const Peer* peer, int error) noexcept {
         while (!queue->posted.empty()) {
             RxOp& op = queue->posted.front();
             queue->posted.pop_front();
-            op.retired = true;
-            fail_rx(op, nullptr, 0, 0, error, op.pending == 0);
-            if (op.pending == 0) free_rx(op);
+            give_up(op, error);
         }
+}
+
+// FI_E* when the endpoint at this address is gone for good, else 0. (At a service's address somebody may still come.)
+int Endpoint::gone(fi_addr_t source) noexcept {
+    nvlf_addr address{};
+    if (!av->lookup(source, address)) return 0;
+    const Peer* peer = known(address);
+    if (peer == nullptr || peer->up()) return 0;
+    return peer->state == Peer::State::closed ? FI_ECONNRESET : FI_ECONNABORTED;
 }
 
 fi_addr_t Endpoint::source_of(Peer& peer) noexcept {

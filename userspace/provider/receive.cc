@@ -38,9 +38,11 @@ ssize_t Endpoint::receive(const ReceiveRequest& request) noexcept {
             if (!consume(*op, *message)) return 0;
         }
     }
-    if (unreported_death != 0 && op->source == FI_ADDR_UNSPEC) [[unlikely]] {
-        fail_rx(*op, nullptr, 0, 0, std::exchange(unreported_death, 0), true);
-        free_rx(*op);
+    int error = 0;
+    if (op->source == FI_ADDR_UNSPEC) error = std::exchange(unreported_death, 0);
+    else if (peers.size() != live.size()) error = gone(op->source);
+    if (error != 0) [[unlikely]] {
+        give_up(*op, error);
         return 0;
     }
     queue.posted.push_back(*op);
@@ -129,13 +131,17 @@ ssize_t Endpoint::claim(const ReceiveRequest& request) noexcept {
     return -FI_EINVAL; // Nothing was claimed with this context.
 }
 
-// Throws a waiting message away; its sender's operation ends.
-void Endpoint::drop(Unexpected& u) noexcept {
-    const Envelope m = u.message;
-    unexpected_bytes -= u.bytes;
+void Endpoint::forget(Unexpected& u) noexcept {
+    unexpected_bytes -= sizeof u + u.bytes;
     u.data.reset();
     u.bytes = 0;
     unexpected.give(&u);
+}
+
+// Throws a waiting message away; its sender's operation ends.
+void Endpoint::drop(Unexpected& u) noexcept {
+    const Envelope m = u.message;
+    forget(u);
     if (m.rendezvous) answer(*m.peer, wire::op_cts, wire::Cts{m.id, 0, 0});
     if (m.wants_ack) answer(*m.peer, wire::op_ack, wire::Ack{m.id, 0, 0});
 }
@@ -144,9 +150,8 @@ void Endpoint::drop(Unexpected& u) noexcept {
 bool Endpoint::consume(RxOp& op, Unexpected& u) noexcept {
     const Envelope message = u.message;
     const std::unique_ptr<std::byte[]> data = std::move(u.data);
-    const std::size_t bytes = std::exchange(u.bytes, 0);
-    unexpected_bytes -= bytes;
-    unexpected.give(&u);
+    const std::size_t bytes = u.bytes;
+    forget(u);
     return deliver(op, message, {data.get(), bytes});
 }
 
@@ -259,6 +264,13 @@ void Endpoint::complete_rx(RxOp& op, const Envelope& message, std::byte* at, std
                  .source = (caps & FI_SOURCE) != 0 ? source_of(*message.peer) : FI_ADDR_NOTAVAIL});
 }
 
+// A receive that no list holds any more and that nothing will be delivered to, but for what is in flight into it.
+void Endpoint::give_up(RxOp& op, int error) noexcept {
+    op.retired = true;
+    fail_rx(op, nullptr, 0, 0, error, op.pending == 0);
+    if (op.pending == 0) free_rx(op);
+}
+
 // `message` is nullptr when none was matched.
 void Endpoint::fail_rx(RxOp& op, const Envelope* message, std::size_t bytes, std::size_t lost, int error,
                        bool last_of_buffer) noexcept {
@@ -306,7 +318,7 @@ bool Endpoint::on_msg(Peer& peer, const nvlf_slot& slot) noexcept {
     message.total = in_ring ? slot.len : slot.len - header;
 
     RxOp* op = match(message);
-    if (op == nullptr && unexpected_bytes + message.total > unexpected_limit) return false;
+    if (op == nullptr && no_room_to_keep(message.total)) return false;
     std::span<const std::byte> payload{at, message.total};
     if (in_ring) {
         auto ring = peer.rx.payload(slot.len);
@@ -330,9 +342,15 @@ bool Endpoint::on_rts(Peer& peer, const nvlf_slot& slot) noexcept {
                            .wants_ack = (slot.flags & wire::flag_ack) != 0,
                            .rendezvous = true};
     RxOp* op = match(message);
+    if (op == nullptr && no_room_to_keep(0)) return false;
     if (op == nullptr) return keep_unexpected(message, {});
     (void)deliver(*op, message, {});
     return true;
+}
+
+// The record counts as well: messages without payload are not free of charge.
+bool Endpoint::no_room_to_keep(std::size_t bytes) const noexcept {
+    return unexpected_bytes + sizeof(Unexpected) + bytes > unexpected_limit || unexpected.used() >= rx_limit;
 }
 
 // Without memory for it the conversation ends, in error at both ends: a message in the middle of it would be lost.
@@ -348,8 +366,8 @@ bool Endpoint::keep_unexpected(const Envelope& message, std::span<const std::byt
             return drop_peer(*message.peer, FI_ENOMEM);
         }
         std::memcpy(u->data.get(), payload.data(), payload.size());
-        unexpected_bytes += payload.size();
     }
+    unexpected_bytes += sizeof *u + payload.size();
     (message.tagged ? tagged_queue : msg_queue).unexpected.push_back(*u);
     return true;
 }

@@ -4,6 +4,8 @@
 // A message up to eager_limit is copied into the lane and forgotten: its buffer is free and it will be delivered whatever
 // the sender does next (transmit complete). A larger one announces itself and streams when a receive asks for it, in
 // pieces that both ends copy at the same time.
+#include <rdma/fi_errno.h>
+
 #include <new>
 
 #include "endpoint.hpp"
@@ -81,16 +83,20 @@ TxOp* Endpoint::begin(Peer& peer, const SendRequest& request, TxOp::Kind kind) n
     return op;
 }
 
+// What a call answers that found no room in the lane. A credit that nobody can have earned is the end of the peer.
+[[gnu::cold]] ssize_t Endpoint::no_room(Peer& peer, Errno why) noexcept {
+    if (why == Errno{EPROTO}) fail_peer(peer, FI_ECONNABORTED);
+    return why == Errno{EAGAIN} ? -FI_EAGAIN : -FI_EHOSTUNREACH;
+}
+
 ssize_t Endpoint::send_eager(Peer& peer, const SendRequest& request) noexcept {
     const bool wants_ack = (request.flags & FI_DELIVERY_COMPLETE) != 0;
     const std::size_t header = ((request.flags & FI_REMOTE_CQ_DATA) != 0 ? sizeof(std::uint64_t) : 0) +
                                (wants_ack ? sizeof(std::uint64_t) : 0);
     const bool in_ring = request.from.total + header > NVLF_SLOT_DATA;
     if (const Errno e = peer.tx.room(in_ring ? static_cast<std::uint32_t>(request.from.total) : 0, control_reserve);
-        e.failed()) [[unlikely]] {
-        if (e == Errno{EPROTO}) fail_peer(peer, FI_ECONNABORTED);
-        return e == Errno{EAGAIN} ? -FI_EAGAIN : -FI_EHOSTUNREACH;
-    }
+        e.failed()) [[unlikely]]
+        return no_room(peer, e);
     if (!wants_ack) [[likely]] {
         write_msg(peer.tx, request, 0, in_ring);
         nvlf_channel_notify(peer.channel);
@@ -105,10 +111,7 @@ ssize_t Endpoint::send_eager(Peer& peer, const SendRequest& request) noexcept {
 }
 
 ssize_t Endpoint::send_large(Peer& peer, const SendRequest& request) noexcept {
-    if (const Errno e = peer.tx.room(0, control_reserve); e.failed()) {
-        if (e == Errno{EPROTO}) fail_peer(peer, FI_ECONNABORTED);
-        return e == Errno{EAGAIN} ? -FI_EAGAIN : -FI_EHOSTUNREACH;
-    }
+    if (const Errno e = peer.tx.room(0, control_reserve); e.failed()) return no_room(peer, e);
     TxOp* op = begin(peer, request, TxOp::Kind::large);
     if (op == nullptr) return -FI_EAGAIN;
     nvlf_slot& slot = peer.tx.slot();
@@ -155,11 +158,14 @@ void Endpoint::pump(Peer& peer) noexcept {
     while (!peer.streams.empty()) {
         TxOp& op = peer.streams.front();
         if (!push_piece(peer, op)) break;
+        if (!peer.up()) return; // It failed in there, and its streams are gone.
         peer.streams.pop_front();
         if (op.streaming) peer.streams.push_back(op);
         else maybe_finish(op);
     }
     if (peer.channel != nullptr && peer.tx.published() != before) nvlf_channel_notify(peer.channel);
+    // What still waits, waits for credit: a peer that gives back what it never got will not give any.
+    if (peer.busy() && peer.tx.room(piece_bytes, control_reserve) == Errno{EPROTO}) fail_peer(peer, FI_ECONNABORTED);
 }
 
 // One piece of a stream. False: no room now. Clears op.streaming after the last.
@@ -194,8 +200,9 @@ void Endpoint::on_cts(Peer& peer, const nvlf_slot& slot) noexcept {
 void Endpoint::on_ack(Peer& peer, const nvlf_slot& slot) noexcept {
     const auto ack = wire::get<wire::Ack>(slot);
     TxOp* op = tx_ops.find(ack.id);
-    if (op == nullptr || op->peer != &peer || op->kind == TxOp::Kind::respond) return;
-    if (op->error == 0) op->error = ack.error;
+    if (op == nullptr || op->peer != &peer) return;
+    // A stranger's number: one that is no error code at all still says that the operation failed.
+    if (op->error == 0) op->error = ack.error < FI_ERRNO_MAX ? ack.error : FI_EIO;
     switch (op->kind) {
     case TxOp::Kind::write:
         if (op->unacknowledged > 0) --op->unacknowledged;
@@ -232,15 +239,15 @@ void Endpoint::maybe_finish(TxOp& op) noexcept {
 
 // Reports the end of an operation and gives it back.
 void Endpoint::finish(TxOp& op, int error) noexcept {
+    // Nobody's here: the reader learns of an error by an acknowledgement.
+    if (op.kind == TxOp::Kind::respond) return responses.give(&op);
     std::uint64_t kind = 0;
     switch (op.kind) {
     case TxOp::Kind::write: kind = FI_RMA | FI_WRITE; break;
     case TxOp::Kind::read: kind = FI_RMA | FI_READ; break;
     default: kind = op.tagged ? FI_TAGGED : FI_MSG;
     }
-    if (op.kind == TxOp::Kind::respond) {
-        // Nobody's: the reader learns of an error by an acknowledgement.
-    } else if (error == 0) {
+    if (error == 0) {
         complete_tx(kind, op.flags, op.context, op.silent);
     } else {
         if ((kind & FI_RMA) == 0) kind |= FI_SEND;
