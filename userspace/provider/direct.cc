@@ -2,8 +2,9 @@
 // direct.cc - one-sided operations on fabric memory: the initiator loads and stores, the target does nothing.
 //
 // The target lists its registrations (directory.hpp). The initiator keeps what it imported from a peer in `Peer::direct`
-// and checks one word of the peer's region before each use, so a registration that was closed, or whose key was used
-// again, is never touched through an old mapping. All that is not plain sailing is left to onesided.cc, which gets the
+// and checks one word of the peer's region before each use, so no operation that begins after a registration was closed, or
+// its key used again, goes through an old mapping. One that has begun may still copy: its target must not close a
+// registration while it expects access to it. All that is not plain sailing is left to onesided.cc, which gets the
 // target's own answer.
 #include <atomic>
 #include <cstring>

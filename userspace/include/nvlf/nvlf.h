@@ -103,8 +103,8 @@ NVLF_API const struct nvlf_state* nvlf_state_region(struct nvlf_fabric* fabric, 
 NVLF_API struct nvlf_link_shared* nvlf_shared_region(struct nvlf_fabric* fabric, size_t* ret_count) NVLF_NOEXCEPT;
 
 /*
- * Local; no system call while all is well in the state region, else one poll(). 1 while the carrier serves, 0 when it
- * has gone or has said goodbye. A daemon that was killed is noticed by nvlf_poll_alive only.
+ * Local, no system call. 1 while the carrier serves, 0 when it has said goodbye or an earlier call found it gone. A daemon
+ * that was killed is noticed by nvlf_poll_alive only.
  */
 NVLF_API int nvlf_alive(struct nvlf_fabric* fabric) NVLF_NOEXCEPT;
 
