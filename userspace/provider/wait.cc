@@ -61,6 +61,9 @@ int WaitObject::control(int command, void* arg) const noexcept {
 
 void WaitObject::ring() noexcept {
     if (!event_) return; // FI_WAIT_YIELD looks again anyhow.
+    const std::lock_guard guard{lock_};
+    ++rings_;
+    unaware_ = sleepers_.load(std::memory_order_relaxed); // Changes under the lock only.
     const std::uint64_t one = 1;
     // Fails only when it is readable already, 2^64 - 2 rings after the last look.
     [[maybe_unused]] const ssize_t written = ::write(event_.get(), &one, sizeof one);
@@ -71,15 +74,40 @@ void WaitObject::signal() noexcept {
     ring();
 }
 
-void WaitObject::begin() noexcept {
-    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+void WaitObject::silence() noexcept {
     std::uint64_t rings = 0;
     if (event_) {
         [[maybe_unused]] const ssize_t drained = ::read(event_.get(), &rings, sizeof rings);
     }
 }
 
-void WaitObject::end() noexcept { sleepers_.fetch_sub(1, std::memory_order_seq_cst); }
+WaitObject::Ticket WaitObject::begin() noexcept {
+    const std::lock_guard guard{lock_};
+    if (unaware_ == 0) silence();
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    return rings_;
+}
+
+void WaitObject::end(Ticket ticket) noexcept {
+    const std::lock_guard guard{lock_};
+    sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+    if (ticket != rings_ && --unaware_ == 0) silence();
+}
+
+bool WaitObject::arm(Ticket ticket) noexcept {
+    const std::lock_guard guard{lock_};
+    if (armed_.load(std::memory_order_relaxed)) return false;
+    armed_ticket_ = ticket;
+    armed_.store(true, std::memory_order_relaxed);
+    return true;
+}
+
+std::optional<WaitObject::Ticket> WaitObject::disarm() noexcept {
+    const std::lock_guard guard{lock_};
+    if (!armed_.load(std::memory_order_relaxed)) return std::nullopt;
+    armed_.store(false, std::memory_order_relaxed);
+    return armed_ticket_;
+}
 
 int EndpointList::add(Endpoint& endpoint, WaitObject& wait) noexcept try {
     const std::lock_guard guard{lock_};
@@ -169,7 +197,7 @@ bool poll_all(const Waitable& object, int timeout_ms) noexcept try {
 
 // One round of sleeping: until there may be something new.
 ssize_t sleep_once(const Waitable& object, Look look, void* self, int timeout_ms) noexcept {
-    object.wait.begin();
+    const WaitObject::Ticket ticket = object.wait.begin();
     if (object.endpoints != nullptr) object.endpoints->arm();
     const ssize_t got = look(self);
     if (got == -FI_EAGAIN && !object.wait.signalled()) {
@@ -177,7 +205,7 @@ ssize_t sleep_once(const Waitable& object, Look look, void* self, int timeout_ms
         if (busy || !poll_all(object, timeout_ms)) ::sched_yield();
     }
     if (object.endpoints != nullptr) object.endpoints->disarm();
-    object.wait.end();
+    object.wait.end(ticket);
     return got;
 }
 
@@ -222,9 +250,12 @@ int begin_try_wait(const Waitable& object, Look look, void* self) noexcept {
     if (object.wait.epoll_fd() < 0) return -FI_EINVAL;
     // Anew each time: a doorbell that rang since the last time rings no more before it is armed again.
     if (object.wait.armed()) end_try_wait(object);
-    object.wait.begin();
+    const WaitObject::Ticket ticket = object.wait.begin();
     if (object.endpoints != nullptr) object.endpoints->arm();
-    object.wait.set_armed(true);
+    if (!object.wait.arm(ticket)) { // One is enough for both.
+        if (object.endpoints != nullptr) object.endpoints->disarm();
+        object.wait.end(ticket);
+    }
     const bool idle = look(self) == -FI_EAGAIN && !(object.endpoints != nullptr && object.endpoints->ready());
     if (idle) return 0;
     end_try_wait(object);
@@ -232,9 +263,10 @@ int begin_try_wait(const Waitable& object, Look look, void* self) noexcept {
 }
 
 void end_try_wait(const Waitable& object) noexcept {
-    if (!object.wait.set_armed(false)) return; // Another thread did.
+    const auto ticket = object.wait.disarm();
+    if (!ticket) return;
     if (object.endpoints != nullptr) object.endpoints->disarm();
-    object.wait.end();
+    object.wait.end(*ticket);
 }
 
 } // namespace nvlf::ofi

@@ -16,6 +16,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
+#include <optional>
 #include <vector>
 
 #include "base/fd.hpp"
@@ -52,21 +54,26 @@ public:
         return signalled() && signalled_.exchange(false, std::memory_order_acq_rel);
     }
 
-    // Around sleeping: from begin() to end(), notify() rings event_fd(). begin() also silences it; what rang before is seen
-    // by the look that must follow.
-    void begin() noexcept;
-    void end() noexcept;
+    // Around sleeping: from begin() to end(), notify() rings event_fd(). What rang before is seen by the look that must
+    // follow. The ring is silenced when all who slept as it rang have come to their end(): one to whom it means nothing
+    // (fi_cntr_wait for a higher count) must not take it from one to whom it does and who has not run yet.
+    using Ticket = std::uint64_t; // How often it had rung at begin().
+    [[nodiscard]] Ticket begin() noexcept;
+    void end(Ticket ticket) noexcept;
 
     // True while an application may sleep on the descriptor, from fi_trywait to its next read.
     [[nodiscard]] bool armed() const noexcept { return armed_.load(std::memory_order_relaxed); }
-    // The value before.
-    bool set_armed(bool armed) noexcept { return armed_.exchange(armed, std::memory_order_acq_rel); }
+    // Keeps the ticket. False: it is armed already, by another thread.
+    [[nodiscard]] bool arm(Ticket ticket) noexcept;
+    // The ticket, to be ended. Nothing: another thread was faster.
+    [[nodiscard]] std::optional<Ticket> disarm() noexcept;
 
     [[nodiscard]] int event_fd() const noexcept { return event_.get(); }
     [[nodiscard]] int epoll_fd() const noexcept { return epoll_.get(); } // FI_WAIT_FD only, else -1.
 
 private:
     void ring() noexcept;
+    void silence() noexcept;
 
     enum fi_wait_obj kind_ = FI_WAIT_NONE;
     Fd event_; // Rung for news and signals.
@@ -74,6 +81,10 @@ private:
     std::atomic<int> sleepers_{0};
     std::atomic<bool> signalled_{false};
     std::atomic<bool> armed_{false};
+    std::mutex lock_; // What follows, and ringing and silencing: never held by who has news and finds nobody asleep.
+    std::uint64_t rings_ = 0;
+    int unaware_ = 0; // Sleepers that began before the last ring.
+    Ticket armed_ticket_ = 0;
 };
 
 class EndpointList {

@@ -152,6 +152,61 @@ BOOST_AUTO_TEST_CASE(sleepers_share_what_comes_and_none_is_left_asleep) {
     BOOST_TEST(got.load() == 3 * each);
 }
 
+BOOST_AUTO_TEST_CASE(a_sleeper_to_whom_a_ring_means_nothing_does_not_take_it_from_another) {
+    // A counter, of which one thread waits for each next count and another for the last one only.
+    Queue queue{FI_WAIT_UNSPEC};
+    constexpr int rounds = 1000;
+    struct Goal {
+        std::atomic<int>& count;
+        int wanted;
+        static ssize_t look(void* self) {
+            const Goal& goal = *static_cast<Goal*>(self);
+            return goal.count.load() >= goal.wanted ? 0 : -FI_EAGAIN;
+        }
+    };
+    std::atomic<int> count{0};
+    std::atomic<int> seen{0};
+    std::atomic<bool> slept_through{false};
+    std::thread each{[&] {
+        for (int i = 1; i <= rounds && !slept_through; ++i) {
+            Goal next{count, i};
+            const auto start = std::chrono::steady_clock::now();
+            const bool good = block(queue.waitable(), Goal::look, &next, forever, -FI_ETIMEDOUT) == 0;
+            // It is found at the end of the time, too.
+            if (!good || std::chrono::steady_clock::now() - start > std::chrono::milliseconds{forever / 2})
+                slept_through = true;
+            seen = i;
+        }
+    }};
+    std::thread last{[&] {
+        Goal all{count, rounds};
+        (void)block(queue.waitable(), Goal::look, &all, forever, -FI_ETIMEDOUT);
+    }};
+    for (int i = 1; i <= rounds && !slept_through; ++i) {
+        // Past the time that a wait spins, as a rule: both are asleep then.
+        const auto soon = std::chrono::steady_clock::now() + std::chrono::microseconds{i % 8 * 30};
+        while (std::chrono::steady_clock::now() < soon) std::this_thread::yield();
+        count = i;
+        queue.wait.notify();
+        while (seen < i && !slept_through) std::this_thread::yield();
+    }
+    count = rounds;
+    queue.wait.notify();
+    each.join();
+    last.join();
+    BOOST_TEST(!slept_through);
+}
+
+BOOST_AUTO_TEST_CASE(of_two_threads_that_arm_an_object_one_does_and_of_two_that_disarm_it_one_does) {
+    Queue queue{FI_WAIT_FD};
+    const auto ticket = queue.wait.begin();
+    BOOST_TEST(queue.wait.arm(ticket));
+    BOOST_TEST(!queue.wait.arm(ticket));
+    BOOST_TEST(queue.wait.disarm().has_value());
+    BOOST_TEST(!queue.wait.disarm().has_value());
+    queue.wait.end(ticket);
+}
+
 BOOST_AUTO_TEST_CASE(a_signal_ends_one_wait_and_is_kept_when_nobody_waits) {
     Queue queue{FI_WAIT_UNSPEC};
     queue.wait.signal();
