@@ -186,7 +186,7 @@ struct Endpoint {
     [[nodiscard]] bool on_msg(Peer& peer, const nvlf_slot& slot) noexcept;
     [[nodiscard]] bool on_rts(Peer& peer, const nvlf_slot& slot) noexcept;
     [[nodiscard]] bool on_data(Peer& peer, const nvlf_slot& slot) noexcept;
-    [[nodiscard]] bool no_room_to_keep(std::size_t bytes) const noexcept;
+    [[nodiscard]] bool no_room_to_keep(const Peer& peer, std::size_t bytes) const noexcept;
     [[nodiscard]] bool keep_unexpected(const Envelope& message, std::span<const std::byte> payload) noexcept;
     [[nodiscard]] RxOp* match(const Envelope& message) noexcept;
     [[nodiscard]] Unexpected* find_unexpected(const ReceiveRequest& request) noexcept;

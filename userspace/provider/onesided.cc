@@ -148,7 +148,9 @@ bool Endpoint::on_write(Peer& peer, const nvlf_slot& slot) noexcept {
 bool Endpoint::on_read(Peer& peer, const nvlf_slot& slot) noexcept {
     const auto read = wire::get<wire::Read>(slot);
     const auto from = domain.mrs.resolve(slot.tag, read.address, read.bytes, FI_REMOTE_READ);
-    TxOp* op = from ? responses.take() : nullptr;
+    // As with what waits for receives: no peer holds more than it leaves free.
+    const bool fair = peer.responses < tx_limit - responses.used();
+    TxOp* op = from && fair ? responses.take() : nullptr;
     if (op == nullptr) {
         const int error = from ? FI_ENOMEM : from.error().value();
         answer(peer, wire::op_ack, wire::Ack{read.id, static_cast<std::uint32_t>(error), 0});
@@ -162,6 +164,7 @@ bool Endpoint::on_read(Peer& peer, const nvlf_slot& slot) noexcept {
     op->segment_at = 0;
     op->total = read.bytes;
     op->offset = 0;
+    ++peer.responses;
     start_stream(peer, *op);
     return true;
 }
@@ -188,7 +191,7 @@ bool Endpoint::push_response(Peer& peer, TxOp& op) noexcept {
 }
 
 void Endpoint::report_remote_write(std::uint64_t cq_data, std::uint64_t bytes) noexcept {
-    if (rx_cq == nullptr) return;
+    if (rx_cq == nullptr || (caps & FI_REMOTE_WRITE) == 0) return; // Who asked for none of this is told of none.
     rx_cq->push({.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, .len = bytes, .data = cq_data});
 }
 

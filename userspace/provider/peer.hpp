@@ -108,7 +108,9 @@ struct Peer {
     bool holding = false; // `held` was read from the lane and could not be taken in yet; nothing is read past it.
     nvlf_slot held{};
     boost::intrusive::list<TxOp, boost::intrusive::constant_time_size<false>> streams;
-    std::deque<nvlf_slot> control; // Answers that found no slot.
+    std::deque<nvlf_slot> control;    // Answers that found no slot.
+    std::size_t unexpected_bytes = 0; // Its part of what waits for receives.
+    std::size_t responses = 0;        // Its reads that we answer at the moment.
     std::vector<DirectImport> direct;
 };
 

@@ -133,6 +133,7 @@ ssize_t Endpoint::claim(const ReceiveRequest& request) noexcept {
 
 void Endpoint::forget(Unexpected& u) noexcept {
     unexpected_bytes -= sizeof u + u.bytes;
+    u.message.peer->unexpected_bytes -= sizeof u + u.bytes;
     u.data.reset();
     u.bytes = 0;
     unexpected.give(&u);
@@ -318,7 +319,7 @@ bool Endpoint::on_msg(Peer& peer, const nvlf_slot& slot) noexcept {
     message.total = in_ring ? slot.len : slot.len - header;
 
     RxOp* op = match(message);
-    if (op == nullptr && no_room_to_keep(message.total)) return false;
+    if (op == nullptr && no_room_to_keep(peer, message.total)) return false;
     std::span<const std::byte> payload{at, message.total};
     if (in_ring) {
         auto ring = peer.rx.payload(slot.len);
@@ -342,15 +343,18 @@ bool Endpoint::on_rts(Peer& peer, const nvlf_slot& slot) noexcept {
                            .wants_ack = (slot.flags & wire::flag_ack) != 0,
                            .rendezvous = true};
     RxOp* op = match(message);
-    if (op == nullptr && no_room_to_keep(0)) return false;
+    if (op == nullptr && no_room_to_keep(peer, 0)) return false;
     if (op == nullptr) return keep_unexpected(message, {});
     (void)deliver(*op, message, {});
     return true;
 }
 
-// The record counts as well: messages without payload are not free of charge.
-bool Endpoint::no_room_to_keep(std::size_t bytes) const noexcept {
-    return unexpected_bytes + sizeof(Unexpected) + bytes > unexpected_limit || unexpected.used() >= rx_limit;
+// The record counts as well: messages without payload are not free of charge. A peer may hold no more than it leaves free:
+// however many hold all they can, something is left for the next one, and a lane full of what nobody receives stands still
+// alone.
+bool Endpoint::no_room_to_keep(const Peer& peer, std::size_t bytes) const noexcept {
+    return peer.unexpected_bytes + sizeof(Unexpected) + bytes > unexpected_limit - unexpected_bytes ||
+           unexpected.used() >= rx_limit;
 }
 
 // Without memory for it the conversation ends, in error at both ends: a message in the middle of it would be lost.
@@ -368,6 +372,7 @@ bool Endpoint::keep_unexpected(const Envelope& message, std::span<const std::byt
         std::memcpy(u->data.get(), payload.data(), payload.size());
     }
     unexpected_bytes += sizeof *u + payload.size();
+    message.peer->unexpected_bytes += sizeof *u + payload.size();
     (message.tagged ? tagged_queue : msg_queue).unexpected.push_back(*u);
     return true;
 }

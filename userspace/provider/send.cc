@@ -239,8 +239,10 @@ void Endpoint::maybe_finish(TxOp& op) noexcept {
 
 // Reports the end of an operation and gives it back.
 void Endpoint::finish(TxOp& op, int error) noexcept {
-    // Nobody's here: the reader learns of an error by an acknowledgement.
-    if (op.kind == TxOp::Kind::respond) return responses.give(&op);
+    if (op.kind == TxOp::Kind::respond) { // Nobody's here: the reader learns of an error by an acknowledgement.
+        --op.peer->responses;
+        return responses.give(&op);
+    }
     std::uint64_t kind = 0;
     switch (op.kind) {
     case TxOp::Kind::write: kind = FI_RMA | FI_WRITE; break;

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// hostile_test - what a peer that does not play by the rules can do to an endpoint's other peers: nothing.
+//
+// The stranger of these tests stands on libnvlf and writes what it likes into its own channel. The endpoint that it
+// bothers, and the honest one, are libfabric's.
+#define BOOST_TEST_MODULE hostile
+#include <sys/mman.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "nvlf/nvlf.h"
+#include "two_endpoints.hpp"
+#include "wire.hpp"
+
+namespace {
+
+using namespace nvlf::test;
+namespace wire = nvlf::ofi::wire;
+
+struct SmallLimits : OwnFabric {
+    SmallLimits() { ::setenv("FI_NVLF_UNEXPECTED_LIMIT", "1M", 1); }
+};
+BOOST_TEST_GLOBAL_FIXTURE(SmallLimits);
+
+// Calls of libnvlf that must succeed for there to be a test at all.
+void must(int result, const char* what) { BOOST_REQUIRE_MESSAGE(result >= 0, what << ": " << std::strerror(-result)); }
+
+class Stranger {
+public:
+    explicit Stranger(const Side& victim) {
+        must(nvlf_open(nullptr, &fabric_), "nvlf_open");
+        must(nvlf_ep_publish(fabric_, 0, 0, NVLF_PAGE_SIZE, &ep_), "nvlf_ep_publish");
+        nvlf_addr address{};
+        std::memcpy(&address, victim.name().data(), sizeof address);
+        must(nvlf_ep_connect(ep_, &address, &channel_), "nvlf_ep_connect");
+        lane_ = nvlf_channel_tx(channel_);
+    }
+    ~Stranger() {
+        die();
+        if (kept_ != nullptr) ::munmap(kept_, sizeof(nvlf_lane) + 4096);
+    }
+    Stranger(const Stranger&) = delete;
+    Stranger& operator=(const Stranger&) = delete;
+
+    [[nodiscard]] bool room() const {
+        return sent_ - std::atomic_ref{lane_->credit.slots}.load(std::memory_order_acquire) < NVLF_LANE_SLOTS;
+    }
+
+    void publish(nvlf_slot slot) {
+        nvlf_slot& to = lane_->slot[sent_ % NVLF_LANE_SLOTS];
+        std::memcpy(reinterpret_cast<char*>(&to) + sizeof to.seq,
+                    reinterpret_cast<const char*>(&slot) + sizeof slot.seq, sizeof slot - sizeof slot.seq);
+        std::atomic_ref{to.seq}.store(static_cast<std::uint32_t>(++sent_), std::memory_order_release);
+    }
+
+    // Publishes the same slot until the victim takes no more of it or `most` are sent. The number sent.
+    std::size_t flood(const nvlf_slot& slot, std::size_t most, fid_cq* victim) {
+        std::size_t count = 0;
+        for (int idle = 0; idle < 1000 && count < most;) {
+            ++idle;
+            for (; room() && count < most; ++count, idle = 0) publish(slot);
+            (void)fi_cq_read(victim, nullptr, 0);
+        }
+        return count;
+    }
+
+    // A second mapping of the lane, which outlives our endpoint.
+    void keep_lane() {
+        auto* const page = reinterpret_cast<char*>(reinterpret_cast<std::uintptr_t>(lane_) & ~std::uintptr_t{4095});
+        const auto offset = reinterpret_cast<char*>(lane_) - page;
+        kept_ = ::mremap(page, 0, sizeof(nvlf_lane) + 4096, MREMAP_MAYMOVE); // Of length 0: copies a shared mapping.
+        BOOST_REQUIRE(kept_ != MAP_FAILED);
+        lane_ = reinterpret_cast<nvlf_lane*>(static_cast<char*>(kept_) + offset);
+    }
+
+    void die() {
+        nvlf_channel_put(std::exchange(channel_, nullptr));
+        (void)nvlf_ep_put(std::exchange(ep_, nullptr));
+        (void)nvlf_close(std::exchange(fabric_, nullptr));
+    }
+
+    void scribble(std::mt19937_64& random) {
+        for (int i = 0; i < 64; ++i) lane_->data[random() % NVLF_LANE_DATA] = static_cast<std::uint8_t>(random());
+        nvlf_lane* const other = nvlf_channel_rx(channel_);
+        other->credit.slots = random() % 4 == 0 ? random() : random() % 512;
+        other->credit.bytes = random() % 4 == 0 ? random() : random() % NVLF_LANE_DATA;
+        nvlf_region* const region = nvlf_ep_region(ep_);
+        std::atomic_ref{region->armed}.store(static_cast<std::uint32_t>(random()), std::memory_order_release);
+    }
+
+private:
+    nvlf_fabric* fabric_ = nullptr;
+    nvlf_ep* ep_ = nullptr;
+    nvlf_channel* channel_ = nullptr;
+    nvlf_lane* lane_ = nullptr;
+    void* kept_ = nullptr;
+    std::uint64_t sent_ = 0;
+};
+
+nvlf_slot slot_of(std::uint8_t op, std::uint8_t flags, std::uint16_t length, std::uint64_t tag) {
+    nvlf_slot slot{};
+    slot.op = op;
+    slot.flags = flags;
+    slot.len = length;
+    slot.tag = tag;
+    return slot;
+}
+
+// A message of each protocol from a to b, and no other event on the way.
+void talk(TwoEndpoints& pair, unsigned seed) {
+    for (const std::size_t bytes : {std::size_t{8}, std::size_t{5000}, std::size_t{100'000}}) {
+        const auto out = pattern(bytes, seed);
+        std::vector<char> in(bytes);
+        check(fi_trecv(pair.b.ep.get(), in.data(), bytes, nullptr, pair.to_a, ~seed, 0, &in), "trecv");
+        pair.post("tsend",
+                  [&] { return fi_tsend(pair.a.ep.get(), out.data(), bytes, nullptr, pair.to_b, ~seed, &in); });
+        const Event got = pair.wait(pair.b, "receive");
+        BOOST_REQUIRE_EQUAL(got.error, 0);
+        BOOST_REQUIRE(got.entry.op_context == &in);
+        BOOST_REQUIRE_EQUAL(pair.wait(pair.a, "send").error, 0);
+        BOOST_REQUIRE(in == out);
+    }
+}
+
+const SideOptions directed{.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_SOURCE | FI_DIRECTED_RECV};
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(what_a_stranger_sends_and_nobody_receives_leaves_room_for_others) {
+    constexpr std::size_t many = 1 << 16; // Far more than the limit allows.
+    for (const bool empty : {true, false}) {
+        TwoEndpoints pair;
+        Stranger stranger{pair.b};
+        const nvlf_slot slot = empty ? slot_of(wire::op_msg, wire::flag_tagged, 0, 1)
+                                     : slot_of(wire::op_msg, wire::flag_tagged | wire::flag_ring, 16384, 1);
+        BOOST_TEST(stranger.flood(slot, many, pair.b.cq.get()) < many);
+        // The first of these finds no receive. It must not keep the second one out.
+        pair.post("tinject", [&] { return fi_tinject(pair.a.ep.get(), "first", 6, pair.to_b, 2); });
+        pair.post("tinject", [&] { return fi_tinject(pair.a.ep.get(), "then", 5, pair.to_b, 3); });
+        std::array<char, 8> in{};
+        check(fi_trecv(pair.b.ep.get(), in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, 3, 0, nullptr), "trecv");
+        BOOST_TEST(pair.wait(pair.b, "the second message").error == 0);
+        BOOST_TEST(std::string{in.data()} == "then");
+    }
+}
+
+BOOST_AUTO_TEST_CASE(answers_that_a_stranger_does_not_take_do_not_keep_us_from_sending) {
+    TwoEndpoints pair;
+    std::vector<char> memory(1 << 20);
+    fid_mr* region = nullptr;
+    check(fi_mr_reg(pair.b.domain.get(), memory.data(), memory.size(), FI_REMOTE_READ, 0, 7, 0, &region, nullptr),
+          "mr_reg");
+    const FidPtr<fid_mr> owned{region};
+    Stranger stranger{pair.b};
+    nvlf_slot slot = slot_of(wire::op_read, 0, sizeof(wire::Read), 7);
+    wire::put(slot, wire::Read{0, memory.size(), 1});
+    constexpr std::size_t many = 80'000; // More than an endpoint has operations.
+    BOOST_TEST(stranger.flood(slot, many, pair.b.cq.get()) < many);
+    std::vector<char> in(100'000);
+    check(fi_recv(pair.a.ep.get(), in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, nullptr), "recv");
+    pair.post("send", [&] { return fi_send(pair.b.ep.get(), memory.data(), in.size(), nullptr, pair.to_a, nullptr); });
+    BOOST_TEST(pair.wait(pair.a, "receive").error == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_lane_that_is_written_to_after_its_owners_death_is_not_read_for_ever) {
+    TwoEndpoints pair{directed, directed};
+    // Each message from the stranger walks past these: reading takes longer than writing.
+    for (int i = 0; i < 20'000; ++i) check(fi_recv(pair.b.ep.get(), nullptr, 0, nullptr, pair.to_a, nullptr), "recv");
+    std::vector<char> in(1 << 20);
+    iovec iov{in.data(), in.size()};
+    fi_msg msg{&iov, nullptr, 1, FI_ADDR_UNSPEC, nullptr, 0};
+    check(fi_recvmsg(pair.b.ep.get(), &msg, FI_MULTI_RECV), "recvmsg");
+    Stranger stranger{pair.b};
+    const nvlf_slot slot = slot_of(wire::op_msg, 0, 0, 0);
+    (void)stranger.flood(slot, 1, pair.b.cq.get());
+    stranger.keep_lane();
+    while (stranger.room()) stranger.publish(slot);
+    stranger.die();
+    constexpr std::size_t many = 5000;
+    std::atomic<std::size_t> written{0};
+    std::atomic<bool> started{false}, stop{false};
+    std::thread undead{[&] {
+        started = true;
+        while (!stop && written < many)
+            if (stranger.room()) {
+                stranger.publish(slot);
+                ++written;
+            }
+    }};
+    while (!started) std::this_thread::yield();
+    (void)fi_cq_read(pair.b.cq.get(), nullptr, 0);
+    stop = true;
+    undead.join();
+    BOOST_TEST(written < many);
+}
+
+BOOST_AUTO_TEST_CASE(an_endpoint_without_rma_is_told_of_no_remote_write) {
+    TwoEndpoints pair{{}, {.caps = FI_MSG | FI_TAGGED}};
+    Stranger stranger{pair.b};
+    stranger.publish(slot_of(wire::op_notify, 0, sizeof(wire::Notify), 0));
+    stranger.publish(slot_of(wire::op_msg, 0, 0, 0));
+    int context = 0;
+    check(fi_recv(pair.b.ep.get(), nullptr, 0, nullptr, FI_ADDR_UNSPEC, &context), "recv");
+    BOOST_TEST(pair.wait(pair.b, "the message").entry.op_context == &context);
+}
+
+BOOST_AUTO_TEST_CASE(random_slots_and_credit_disturb_nobody_else) {
+    TwoEndpoints pair{directed, directed};
+    std::vector<char> memory(1 << 16);
+    fid_mr* region = nullptr;
+    check(fi_mr_reg(pair.b.domain.get(), memory.data(), memory.size(), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 7, 0,
+                    &region, nullptr),
+          "mr_reg");
+    const FidPtr<fid_mr> owned{region};
+    std::mt19937_64 random{1};
+    for (unsigned round = 0; round < 60; ++round) {
+        Stranger stranger{pair.b};
+        for (int burst = 0; burst < 20; ++burst) {
+            for (int i = 0; i < 16 && stranger.room(); ++i) {
+                // Mostly what an honest peer could have sent: nonsense ends the conversation before it gets interesting.
+                nvlf_slot slot = slot_of(static_cast<std::uint8_t>(1 + random() % wire::op_read),
+                                         static_cast<std::uint8_t>(random()),
+                                         static_cast<std::uint16_t>(random() % 32 == 0 ? random() : 16 + random() % 33),
+                                         random() % 2 == 0 ? 7 : random() % 4);
+                std::array<std::uint64_t, NVLF_SLOT_DATA / 8> words{};
+                for (auto& word : words)
+                    word = random() % 3 == 0 ? random() : random() % 3 == 0 ? (random() % 8) << 32 : random() % 70'000;
+                std::memcpy(slot.data, words.data(), sizeof slot.data);
+                // A remote write with data is told to whoever registered memory for it: rightly, and it would be in the way.
+                if (slot.op == wire::op_write) slot.flags &= static_cast<std::uint8_t>(~wire::flag_cq_data);
+                stranger.publish(slot);
+            }
+            stranger.scribble(random);
+            talk(pair, round);
+        }
+    }
+}
