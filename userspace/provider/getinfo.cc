@@ -169,7 +169,9 @@ int open_snapshot(const std::string& fabric, Snapshot& ret_snapshot) noexcept {
     const int ret = nvlf_snapshot_open(&args, &snapshot);
     if (ret < 0) {
         // Programs that have nothing to do with us come by, too: no warning when there is just nothing here.
-        if (ret == -ENOENT) FI_INFO(&provider, FI_LOG_CORE, "%s\n", nvlf_open_error());
+        const char* topology = std::getenv("NVLF_TOPOLOGY");
+        const bool meant = topology != nullptr && *topology != '\0';
+        if (ret == -ENOENT && !meant) FI_INFO(&provider, FI_LOG_CORE, "%s\n", nvlf_open_error());
         else FI_WARN(&provider, FI_LOG_CORE, "%s\n", nvlf_open_error());
         return ret == -ENOMEM ? -FI_ENOMEM : -FI_ENODATA;
     }
