@@ -17,6 +17,7 @@
 #include <csignal>
 #include <cstdio>
 #include <functional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -208,7 +209,11 @@ int dispatch(std::vector<std::string> arguments) {
         std::reverse(arguments.begin(), arguments.end()); // As CLI11 wants them.
         app.parse(std::move(arguments));
     } catch (const CLI::Success& asked) { // --help, --version
-        return app.exit(asked);
+        std::ostringstream text;
+        const int code = app.exit(asked, text);
+        print(text.str());
+        flush();
+        return code;
     } catch (const CLI::ParseError& error) {
         return usage_error(app, error);
     }

@@ -117,10 +117,12 @@ BOOST_AUTO_TEST_CASE(every_preset_that_is_listed_is_valid) {
 }
 
 BOOST_AUTO_TEST_CASE(a_report_that_cannot_be_written_is_a_failure) {
-    const auto done =
-        run({"sh", "-c", R"(exec "$@" >/dev/full)", "sh", program("nvlf"), "ls"}, cli_bound, cli.options({}));
-    BOOST_TEST(done.status.exited_with(1), done.output);
-    BOOST_TEST(has(done.output, "No space left"), done.output);
+    for (const char* what : {"ls", "--help", "--version"}) {
+        const auto done =
+            run({"sh", "-c", R"(exec "$@" >/dev/full)", "sh", program("nvlf"), what}, cli_bound, cli.options({}));
+        BOOST_TEST(done.status.exited_with(1), done.output);
+        BOOST_TEST(has(done.output, "No space left"), done.output);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(closed_standard_streams_do_no_harm) {
