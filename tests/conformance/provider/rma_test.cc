@@ -233,6 +233,28 @@ BOOST_AUTO_TEST_CASE(a_key_used_again_for_other_memory_is_never_served_from_the_
     c.mr.reset(); // Before `other`, whose memory it is.
 }
 
+BOOST_AUTO_TEST_CASE(registrations_that_come_and_go_leave_no_imports_behind) {
+    Case c{true};
+    const auto imports = [&] {
+        std::uint32_t sum = 0;
+        nvlf_ioc_client client{};
+        for (std::uint32_t i = 0; i < 16 && nvlf_get_client(c.target.fabric, i, &client) == 0; ++i)
+            sum += client.imports;
+        return sum;
+    };
+    const auto out = pattern(64, 6);
+    constexpr std::uint64_t rounds = 20;
+    for (std::uint64_t key = 1; key <= rounds; ++key) {
+        fid_mr* m = nullptr;
+        check(fi_mr_reg(c.pair.b.domain.get(), c.target.data, 64, FI_REMOTE_WRITE, 0, key, 0, &m, nullptr),
+              "fi_mr_reg");
+        const FidPtr<fid_mr> mr{m};
+        BOOST_TEST(fi_write(c.pair.a.ep.get(), out.data(), 64, nullptr, c.pair.to_b, 0, key, nullptr) == 0);
+        BOOST_TEST(c.pair.wait(c.pair.a, "write").error == 0);
+    }
+    BOOST_TEST(imports() == 1U); // The last one: that it is stale is seen when the next is made.
+}
+
 BOOST_AUTO_TEST_CASE(wrong_arguments_are_refused) {
     Case c{false};
     char byte = 0;
