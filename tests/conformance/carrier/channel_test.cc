@@ -191,7 +191,7 @@ BOOST_AUTO_TEST_CASE(descriptors_and_memory_return_to_the_level_before) {
     BOOST_TEST(after.allocated_bytes == before.allocated_bytes);
     BOOST_TEST(open_descriptors() == mine);
     // The carrier closes what it sent a moment after we have it.
-    BOOST_TEST(eventually([&] { return open_descriptors(daemon.process().pid()) <= daemons; }, 1s));
+    BOOST_TEST(eventually([&] { return open_descriptors(daemon.process().pid()) <= daemons; }, 10s));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -174,7 +174,7 @@ BOOST_AUTO_TEST_CASE(descriptors_return_to_the_level_before) {
     }
     BOOST_TEST(open_descriptors() == here);
     // The carrier closes what it sent a moment after we have it.
-    BOOST_TEST(eventually([&] { return open_descriptors(daemon.process().pid()) <= there; }, 1s));
+    BOOST_TEST(eventually([&] { return open_descriptors(daemon.process().pid()) <= there; }, 10s));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
