@@ -104,7 +104,9 @@ int take_node(const nvlf_state& state, const char* node, const char* service, st
     if (node == nullptr && service == nullptr) return 0;
     const Result<Target> target = resolve(state, node, service);
     if (!target) {
-        FI_INFO(&provider, FI_LOG_CORE, "node '%s' is neither this host nor a device of the fabric\n", node);
+        FI_INFO(&provider, FI_LOG_CORE, "node '%s' %s\n", node,
+                target.error() == Errno{EADDRNOTAVAIL} ? "is neither this host nor a device of the fabric"
+                                                       : "names a service, and another one is given");
         return -FI_ENODATA;
     }
     if ((flags & FI_SOURCE) != 0) {
