@@ -56,6 +56,17 @@ bool complete_address(const nvlf_fabric& fabric, const ::nvlf_addr& address) noe
            address.device < fabric.region().device_count;
 }
 
+// What an errno on the first question means for whoever wants to open the fabric.
+std::string first_answer(Errno error) {
+    const std::string asked = "the carrier did not tell about the fabric (GET_INFO): ";
+    switch (error.value()) {
+    case EMFILE: return asked + "it serves as many clients as it may";
+    case ENODEV: return asked + "it closed the connection; it ended, or has no room for one more client";
+    case ETIMEDOUT: return asked + "no answer came; is it stopped?";
+    default: return asked + ::strerrordesc_np(error.value());
+    }
+}
+
 Errno ask_info(Carrier& carrier, nvlf_ioc_info& info, std::string& why) {
     info = {};
     info.abi_wanted = NVLF_ABI_VERSION;
@@ -66,7 +77,7 @@ Errno ask_info(Carrier& carrier, nvlf_ioc_info& info, std::string& why) {
         return error;
     }
     if (error.failed()) {
-        why = std::string{"the carrier did not tell about the fabric (GET_INFO): "} + ::strerrordesc_np(error.value());
+        why = first_answer(error);
         return error;
     }
     if (info.abi >> 16 == NVLF_ABI_MAJOR && sound(info)) return Errno{};

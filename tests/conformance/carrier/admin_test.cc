@@ -68,6 +68,8 @@ BOOST_AUTO_TEST_CASE(clients_reach_the_limit_and_one_more_reads_why) {
     nvlf_fabric* third = nullptr;
     BOOST_TEST(nvlf_open(&args, &third) == -EMFILE);
     BOOST_TEST(third == nullptr);
+    const std::string words = nvlf_open_error();
+    BOOST_TEST(words.find("as many clients as it may") != std::string::npos, words);
 }
 
 BOOST_AUTO_TEST_CASE(limits_are_bounded_by_those_of_the_contract) {
