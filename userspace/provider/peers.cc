@@ -214,8 +214,10 @@ fi_addr_t Endpoint::source_of(Peer& peer) noexcept {
     return peer.fi_addr;
 }
 
-// In good order: whoever reads this does not take our silence for death. A lane that is full keeps it from him.
+// In good order: whoever reads this does not take our silence for death. A lane that is full keeps it from him. Not in a
+// forked child that closes what it inherited: the parent's conversations go on.
 void Endpoint::say_bye() noexcept {
+    if (nvlf_alive(domain.nvlf) == 0) return;
     for (Peer* peer : live) {
         if (peer->self || peer->tx.room(0).failed()) continue;
         nvlf_slot& slot = peer->tx.slot();

@@ -356,6 +356,20 @@ BOOST_AUTO_TEST_CASE(many_large_messages_in_flight_all_arrive) {
     for (const auto& buffer : in) BOOST_TEST((buffer == out));
 }
 
+BOOST_AUTO_TEST_CASE(a_forked_child_that_closes_its_copy_ends_no_conversation) {
+    TwoEndpoints pair;
+    send_one(pair, 8, true);
+    auto child = ChildProcess::fork([&] {
+        pair.a.ep.reset();
+        return 0;
+    });
+    BOOST_TEST(child.wait(std::chrono::seconds{20}).exited_with(0));
+    for (int i = 0; i < 100; ++i)
+        (void)fi_cq_read(pair.b.cq.get(), nullptr, 0); // What the child said would be heard now.
+    for (const std::size_t bytes : {std::size_t{8}, std::size_t{5000}, std::size_t{100'000}})
+        send_one(pair, bytes, true);
+}
+
 BOOST_AUTO_TEST_CASE(wrong_arguments_are_refused_and_nothing_is_sent) {
     TwoEndpoints pair;
     int value = 0;
