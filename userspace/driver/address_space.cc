@@ -10,10 +10,6 @@
 
 #include "driver/memory.hpp"
 
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
-
 namespace nvlf {
 namespace {
 
@@ -22,13 +18,13 @@ void* as_pointer(std::uint64_t address) noexcept {
 }
 std::uintptr_t as_number(const void* pointer) noexcept { return reinterpret_cast<std::uintptr_t>(pointer); }
 
+// A hint, which the kernel follows where the place is free. Not MAP_FIXED_NOREPLACE: where ThreadSanitizer refuses the
+// place, its mmap drops the address and keeps the flag; root, who may map address 0, is given that, and TSan gives up.
 bool reserve(std::uint64_t base, std::uint64_t bytes) noexcept {
     void* wanted = as_pointer(base);
-    void* got =
-        ::mmap(wanted, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    void* got = ::mmap(wanted, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (got == MAP_FAILED) return false;
     if (got == wanted) return true;
-    // A kernel before 4.17, or a sanitizer's mmap, took the address for a hint.
     ::munmap(got, bytes);
     return false;
 }
