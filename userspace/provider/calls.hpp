@@ -23,6 +23,8 @@ inline constexpr std::uint64_t send_flags_known = FI_REMOTE_CQ_DATA | FI_COMPLET
 [[nodiscard]] inline ssize_t call_send(fid_ep* fid, SendRequest& request) noexcept {
     if ((request.flags & ~send_flags_known) != 0) [[unlikely]]
         return -FI_EBADFLAGS;
+    if (request.from.total > max_msg_size) [[unlikely]]
+        return -FI_EMSGSIZE;
     if ((request.flags & FI_INJECT) != 0 && request.from.total > inject_limit) [[unlikely]]
         return -FI_EMSGSIZE;
     return endpoint_of(fid).send(request);

@@ -51,6 +51,7 @@ bool import_registration(Endpoint& endpoint, Peer& peer, std::uint64_t key) noex
     if (bytes < directory_offset + sizeof(Directory)) return false;
     const auto& directory =
         *reinterpret_cast<const Directory*>(reinterpret_cast<const std::byte*>(region) + directory_offset);
+    if (directory.magic != directory_magic) return false; // Another version of us, or no provider at all.
     const auto hit = directory_find(directory, key);
     if (!hit) return false;
     forget_closed(peer);
@@ -107,6 +108,13 @@ bool locate(const Peer& peer, const RmaRequest& request, Places& ret_at) noexcep
     return any;
 }
 
+// Without memory to keep it, the registration is served by messages.
+bool remember(Endpoint& endpoint, std::uint64_t key, nvlf_mem* memory) noexcept try {
+    return endpoint.published.emplace(key, memory).second;
+} catch (const std::bad_alloc&) {
+    return false;
+}
+
 } // namespace
 
 Peer::~Peer() {
@@ -134,8 +142,13 @@ bool Endpoint::try_direct(Peer& peer, const RmaRequest& request) noexcept {
     return true;
 }
 
-void endpoint_mr_changed(Endpoint& endpoint, const Mr& mr, bool added) noexcept try {
-    if (endpoint.ep == nullptr) return;
+void open_directory(Endpoint& endpoint) noexcept {
+    nvlf_ep_region(endpoint.ep)->user_off = directory_offset;
+    own_directory(endpoint).magic = directory_magic;
+}
+
+void endpoint_mr_changed(Endpoint& endpoint, const Mr& mr, bool added) noexcept {
+    if (endpoint.ep == nullptr || endpoint.inherited()) return; // The directory is the parent's, too.
     const std::lock_guard guard{endpoint.lock};
     Directory& directory = own_directory(endpoint);
     if (!added) {
@@ -163,13 +176,10 @@ void endpoint_mr_changed(Endpoint& endpoint, const Mr& mr, bool added) noexcept 
             static_cast<std::uint64_t>(static_cast<std::byte*>(mr.iov[0].iov_base) - static_cast<std::byte*>(start));
         entry.access = mr.access & (FI_REMOTE_READ | FI_REMOTE_WRITE);
         std::memcpy(entry.token.data(), token, sizeof token);
-        endpoint.published.emplace(mr.key, memory);
-        if (directory_add(directory, entry)) return;
-        endpoint.published.erase(mr.key);
+        if (directory_add(directory, entry) && remember(endpoint, mr.key, memory)) return;
+        directory_remove(directory, mr.key);
     }
     (void)nvlf_mem_put(memory);
-} catch (const std::bad_alloc&) {
-    // Without memory to list it, the registration is served by messages.
 }
 
 } // namespace nvlf::ofi

@@ -39,7 +39,12 @@ inline constexpr std::uint32_t directory_offset = 256; // In the region, after i
 inline constexpr std::uint32_t directory_slots = 512;
 inline constexpr std::uint32_t directory_probes = 8; // A key lies in one of so many neighbours, or not here.
 
+// Changes with the layout above and with the rules of wire.hpp.
+inline constexpr std::uint64_t directory_magic = 0x31'30'52'49'44'46'4c'56; // "VLFDIR01"
+
 struct Directory {
+    std::uint64_t magic;
+    std::uint64_t reserved[7];
     DirectorySlot slot[directory_slots];
 };
 

@@ -2,6 +2,7 @@
 // endpoint.cc - fi_endpoint(3): open, bind, enable, name, options, cancel, close.
 #include "endpoint.hpp"
 
+#include <pthread.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
 
@@ -106,11 +107,6 @@ int ep_control(fid* object, int command, void* arg) {
     }
 }
 
-// Manual progress has no queue of its own to fill: what a lane cannot take now answers -FI_EAGAIN.
-ssize_t ep_size_left(fid_ep* ep) {
-    return endpoint_of(ep).ep != nullptr ? static_cast<ssize_t>(NVLF_LANE_SLOTS - control_reserve) : -FI_EOPBADSTATE;
-}
-
 ssize_t ep_cancel(fid* object, void* context) { return endpoint_of(reinterpret_cast<fid_ep*>(object)).cancel(context); }
 
 int ep_getname(fid* object, void* address, std::size_t* bytes) {
@@ -123,12 +119,17 @@ int ep_close(fid* object) {
 }
 
 fi_ops ep_fid_ops{sizeof(fi_ops), ep_close, ep_bind, ep_control, no_ops_open, no_tostr, no_ops_set};
-fi_ops_ep ep_ops{sizeof(fi_ops_ep), ep_cancel, ep_getopt, ep_setopt, none, none, ep_size_left, ep_size_left};
+fi_ops_ep ep_ops{sizeof(fi_ops_ep), ep_cancel, ep_getopt, ep_setopt, none, none, none, none};
 fi_ops_cm ep_cm_ops{sizeof(fi_ops_cm), none, ep_getname, none, none, none, none, none, none, none};
 
 } // namespace
 
+std::atomic<unsigned> Endpoint::forks{0};
+
 int endpoint_open(fid_domain* domain_fid, fi_info* info, fid_ep** ret_ep, void* context) noexcept try {
+    static const int counting =
+        ::pthread_atfork(nullptr, nullptr, [] { Endpoint::forks.fetch_add(1, std::memory_order_relaxed); });
+    if (counting != 0) return -FI_ENOMEM;
     Domain& domain = domain_of(domain_fid);
     if (ret_ep == nullptr || info->ep_attr == nullptr) return -FI_EINVAL;
     if (info->ep_attr->type != FI_EP_RDM && info->ep_attr->type != FI_EP_UNSPEC) return -FI_ENOSYS;
@@ -214,6 +215,7 @@ int Endpoint::enable() noexcept {
                 static_cast<unsigned long long>(service), std::strerror(-refused));
         return refused;
     }
+    open_directory(*this);
     notices_seen = nvlf_ep_notices(ep);
     av_changes = av->changes();
     int e = join_queues();
@@ -251,6 +253,7 @@ int Endpoint::name(void* address, std::size_t* bytes) const noexcept {
 
 // The oldest receive that was posted with this context. What is in flight cannot be called back.
 ssize_t Endpoint::cancel(void* context) noexcept {
+    if (inherited()) return -FI_EOPBADSTATE;
     const std::lock_guard guard{lock};
     for (MatchQueue* queue : {&tagged_queue, &msg_queue}) {
         const auto it = std::find_if(queue->posted.begin(), queue->posted.end(),

@@ -102,8 +102,11 @@ struct Endpoint {
     std::uint64_t tx_flags = 0; // Default operation flags.
     std::uint64_t rx_flags = 0;
     std::uint64_t service = 0; // Name under which it is published; 0: none.
-    int armed = 0;             // Sleepers.
-    int joined = 0;            // Queues and counters that drive it, in the order of join_queues.
+    // How often this process was forked into being since the provider was loaded: 0, but for children.
+    static std::atomic<unsigned> forks;
+    unsigned generation = forks.load(std::memory_order_relaxed);
+    int armed = 0;  // Sleepers.
+    int joined = 0; // Queues and counters that drive it, in the order of join_queues.
 
     Endpoint(Domain& d, const fi_info& info) noexcept;
     Endpoint(const Endpoint&) = delete;
@@ -117,6 +120,8 @@ struct Endpoint {
     [[nodiscard]] ssize_t cancel(void* context) noexcept;
     [[nodiscard]] int join_queues() noexcept;
     void leave_queues() noexcept;
+    // True in a child that inherited it by fork: the conversations are the parent's, and one word from here would garble them.
+    [[nodiscard]] bool inherited() const noexcept { return generation != forks.load(std::memory_order_relaxed); }
     [[nodiscard]] bool may_send() const noexcept { return ep != nullptr && av != nullptr; }
 
     // send.cc, receive.cc, onesided.cc: 0 or -FI_E*
@@ -132,8 +137,7 @@ struct Endpoint {
 
     // peers.cc
     [[nodiscard]] Peer* peer_for(fi_addr_t to, ssize_t& error) noexcept {
-        if (to < by_addr.size() && by_addr[to] != nullptr && by_addr[to]->up() && av->changes() == av_changes)
-            [[likely]]
+        if (is_live(to)) [[likely]]
             return by_addr[to];
         return contact(to, error);
     }
@@ -141,6 +145,11 @@ struct Endpoint {
     [[nodiscard]] Peer* known(const nvlf_addr& address) noexcept;
     [[nodiscard]] int connect(nvlf_addr address, Peer*& ret_peer) noexcept;
     [[nodiscard]] ssize_t not_there_yet(fi_addr_t to) noexcept;
+    [[nodiscard]] ssize_t refused(const nvlf_addr& address, int error) noexcept;
+    [[nodiscard]] bool alone() const noexcept;
+    [[nodiscard]] bool is_live(fi_addr_t to) const noexcept {
+        return to < by_addr.size() && by_addr[to] != nullptr && by_addr[to]->up() && av->changes() == av_changes;
+    }
     void forget_stale_addresses() noexcept;
     [[nodiscard]] Peer* adopt(::nvlf_channel* channel) noexcept;
     void accept_all() noexcept;
@@ -216,7 +225,6 @@ struct Endpoint {
     [[nodiscard]] bool push_write(Peer& peer, TxOp& op) noexcept;
     [[nodiscard]] bool push_response(Peer& peer, TxOp& op) noexcept;
     [[nodiscard]] bool ask_next_segment(Peer& peer, TxOp& op) noexcept;
-    void report_remote_write(std::uint64_t cq_data, std::uint64_t bytes) noexcept;
 
     // progress.cc: drop_peer and broken answer true, for the slot is dealt with.
     bool drop_peer(Peer& peer, int error) noexcept;
@@ -244,6 +252,7 @@ struct Endpoint {
     std::vector<Peer*> by_addr;                           // By fi_addr_t.
     std::uint32_t av_changes = 0;                         // Of the address vector, when by_addr was true.
     std::unordered_map<std::uint64_t, Peer*> by_endpoint; // By endpoint id and epoch.
+    bool to_accept = false;                               // The carrier holds channels for us that we had no room for.
     bool to_bury = false;                                 // A peer is gone whose channel is still mapped.
     int unreported_death = 0; // FI_E*: all peers are gone, one of them without goodbye, and no operation told of it.
     int dead = 0;             // FI_E* once the fabric is gone: nothing works any more.
@@ -268,6 +277,9 @@ struct Endpoint {
 };
 
 [[nodiscard]] inline Endpoint& endpoint_of(fid_ep* f) noexcept { return *reinterpret_cast<Endpoint*>(f); }
+
+// Makes the endpoint's region ready for registrations (direct.cc).
+void open_directory(Endpoint& endpoint) noexcept;
 
 extern fi_ops_msg msg_ops;
 extern fi_ops_tagged tagged_ops;

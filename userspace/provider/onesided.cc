@@ -18,6 +18,7 @@ constexpr std::size_t inline_write = NVLF_SLOT_DATA - sizeof(wire::Write);
 } // namespace
 
 ssize_t Endpoint::one_sided(const RmaRequest& request) noexcept {
+    if (inherited()) return -FI_EOPBADSTATE;
     const std::lock_guard guard{lock};
     ssize_t error = 0;
     Peer* peer = peer_for(request.to, error);
@@ -62,7 +63,7 @@ bool Endpoint::push_write(Peer& peer, TxOp& op) noexcept {
     const bool in_ring = bytes > inline_write;
     if (peer.tx.room(in_ring ? bytes : 0, control_reserve).failed()) return false;
     nvlf_slot& slot = peer.tx.slot();
-    wire::put(slot, wire::Write{segment.address + op.segment_offset, op.handle(), op.cq_data, op.total});
+    wire::put(slot, wire::Write{segment.address + op.segment_offset, op.handle()});
     if (in_ring) {
         op.local.gather(op.offset, peer.tx.payload(bytes), bytes);
         slot.len = static_cast<std::uint16_t>(bytes);
@@ -79,8 +80,7 @@ bool Endpoint::push_write(Peer& peer, TxOp& op) noexcept {
     op.streaming = op.offset < op.total;
     slot.op = wire::op_write;
     slot.tag = segment.key;
-    slot.flags = static_cast<std::uint8_t>((in_ring ? wire::flag_ring : 0) | (op.streaming ? 0 : wire::flag_last) |
-                                           (op.has_cq_data ? wire::flag_cq_data : 0));
+    slot.flags = in_ring ? std::uint8_t{wire::flag_ring} : std::uint8_t{0};
     peer.tx.publish();
     ++op.unacknowledged;
     return true;
@@ -139,8 +139,6 @@ bool Endpoint::on_write(Peer& peer, const nvlf_slot& slot) noexcept {
     std::uint32_t error = 0;
     if (!to) error = static_cast<std::uint32_t>(to.error().value());
     else if (!payload.empty()) std::memcpy(*to, payload.data(), payload.size());
-    const bool last = (slot.flags & wire::flag_last) != 0;
-    if (error == 0 && last && (slot.flags & wire::flag_cq_data) != 0) report_remote_write(write.cq_data, write.total);
     answer(peer, wire::op_ack, wire::Ack{write.id, error, 0});
     return true;
 }
@@ -190,14 +188,12 @@ bool Endpoint::push_response(Peer& peer, TxOp& op) noexcept {
     return true;
 }
 
-void Endpoint::report_remote_write(std::uint64_t cq_data, std::uint64_t bytes) noexcept {
-    if (rx_cq == nullptr || (caps & FI_REMOTE_WRITE) == 0) return; // Who asked for none of this is told of none.
-    rx_cq->push({.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, .len = bytes, .data = cq_data});
-}
-
 bool Endpoint::on_notify(Peer&, const nvlf_slot& slot) noexcept {
     const auto notify = wire::get<wire::Notify>(slot);
-    report_remote_write(notify.cq_data, notify.bytes);
+    // Who asked for none of this is told of none.
+    if (rx_cq != nullptr && (caps & FI_REMOTE_WRITE) != 0)
+        rx_cq->push(
+            {.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, .len = notify.bytes, .data = notify.cq_data});
     return true;
 }
 

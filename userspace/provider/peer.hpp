@@ -105,6 +105,7 @@ struct Peer {
     State state = State::up;
     bool self;
     bool said_bye = false;
+    bool mourned = false; // Scratch of Endpoint::bury.
     bool holding = false; // `held` was read from the lane and could not be taken in yet; nothing is read past it.
     nvlf_slot held{};
     boost::intrusive::list<TxOp, boost::intrusive::constant_time_size<false>> streams;

@@ -4,12 +4,15 @@
 // A peer that withdraws its endpoint says goodbye in its lane first. One that does not has died: what we wanted from it
 // completes in error, and so do receives that nobody else is left to satisfy. Until then its lane is read to the end:
 // what it published before it died was sent.
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <utility>
 
 #include "endpoint.hpp"
 #include "params.hpp"
+#include "provider.hpp"
 
 namespace nvlf::ofi {
 namespace {
@@ -17,6 +20,14 @@ namespace {
 constexpr auto contact_retry = std::chrono::milliseconds{1};
 
 std::uint64_t endpoint_key(const nvlf_addr& a) noexcept { return std::uint64_t{a.epoch} << 32 | a.endpoint; }
+
+// What the carrier says of an endpoint, in the state region.
+bool lives(nvlf_fabric* fabric, const nvlf_addr& address) noexcept {
+    const nvlf_state* state = nvlf_state_region(fabric, nullptr);
+    if (address.endpoint >= state->endpoint_count) return false;
+    auto& word = const_cast<__u32&>(nvlf_state_endpoints(state)[address.endpoint].epoch);
+    return std::atomic_ref{word}.load(std::memory_order_acquire) == address.epoch;
+}
 
 } // namespace
 
@@ -32,11 +43,11 @@ std::uint64_t endpoint_key(const nvlf_addr& a) noexcept { return std::uint64_t{a
     if (!by_service && by_endpoint.count(endpoint_key(address)) == 0) accept_all(); // It may have come first.
     Peer* peer = known(address);
     if (peer == nullptr) {
+        if (gone(to) != 0) return error = -FI_EHOSTUNREACH, nullptr;
         if (contact_addr == to && Clock::now() < contact_next) return error = -FI_EAGAIN, nullptr;
         const int e = connect(address, peer);
         if (e == -ENOENT && by_service) return error = not_there_yet(to), nullptr;
-        if (e != 0)
-            return error = e == -EEXIST ? -FI_EAGAIN : e == -ENOMEM || e == -ENODEV ? e : -FI_EHOSTUNREACH, nullptr;
+        if (e != 0) return error = refused(address, e), nullptr;
     }
     contact_addr = FI_ADDR_NOTAVAIL;
     by_addr[to] = peer;
@@ -71,6 +82,22 @@ int Endpoint::connect(nvlf_addr address, Peer*& ret_peer) noexcept {
     if (const int e = nvlf_ep_connect(ep, &address, &channel); e != 0) return e;
     ret_peer = adopt(channel);
     return ret_peer != nullptr ? 0 : -ENOMEM;
+}
+
+// What an application is told of a failed first contact. Limits and shortages may pass, all else will not.
+ssize_t Endpoint::refused(const nvlf_addr& address, int error) noexcept {
+    if (error == -EEXIST) return -FI_EAGAIN; // Its offer is on the way to us.
+    FI_WARN_ONCE(&provider, FI_LOG_EP_CTRL, "no channel to endpoint %u on device %u (service %llu): %s\n",
+                 address.endpoint, address.device, static_cast<unsigned long long>(address.service),
+                 std::strerror(-error));
+    switch (error) {
+    case -ENOMEM:
+    case -ENODEV:
+    case -EMFILE:
+    case -EDQUOT:
+    case -EHOSTDOWN: return error;
+    default: return -FI_EHOSTUNREACH;
+    }
 }
 
 // A service that nobody has published yet: the application tries again, as often as it likes but for so long only.
@@ -108,11 +135,17 @@ Peer* Endpoint::adopt(::nvlf_channel* channel) noexcept try {
     return nullptr;
 }
 
+// Short of descriptors or memory, what is offered stays with the carrier and is asked for again (look_around).
 void Endpoint::accept_all() noexcept {
+    to_accept = false;
     for (std::uint32_t i = 0; i < NVLF_MAX_PENDING_ACCEPTS; ++i) {
         ::nvlf_channel* channel = nullptr;
-        if (nvlf_ep_accept(ep, &channel) != 0) return;
-        if (adopt(channel) == nullptr) return;
+        const int e = nvlf_ep_accept(ep, &channel);
+        if (e == 0 && adopt(channel) != nullptr) continue;
+        to_accept = e == -EMFILE || e == -ENFILE || e == -ENOMEM;
+        if (to_accept)
+            FI_WARN_ONCE(&provider, FI_LOG_EP_CTRL, "a peer's channel cannot be taken yet: %s\n", std::strerror(-e));
+        return;
     }
 }
 
@@ -153,20 +186,35 @@ void Endpoint::accept_all() noexcept {
     to_bury = true;
     bool told = fail_receives_that_only(&peer, error);
     if (peer.said_bye) return;
-    if (live.empty()) told |= fail_receives_that_only(nullptr, error);
+    if (!alone()) return;
+    told |= fail_receives_that_only(nullptr, error);
     // With no receive posted to carry the news, the next one does.
-    if (!told && live.empty()) unreported_death = error;
+    if (!told) unreported_death = error;
 }
 
-// Gives back the channels of those that are gone, once nobody up the stack works on them.
+// Nobody but ourselves is left to talk to.
+bool Endpoint::alone() const noexcept {
+    return std::all_of(live.begin(), live.end(), [](const Peer* peer) { return peer->self; });
+}
+
+// Forgets those that are gone, once nobody up the stack works on them. The channel goes in any case; a record stays while it
+// is needed: for a message that waits for its receive, for an address that the application still has, or because the
+// endpoint lives on and must not be met a second time.
 void Endpoint::bury() noexcept {
     to_bury = false;
-    for (auto& peer : peers)
-        if (!peer->up() && peer->channel != nullptr) {
-            for (DirectImport& import : peer->direct) (void)nvlf_mem_put(import.memory);
-            peer->direct.clear();
-            nvlf_channel_put(std::exchange(peer->channel, nullptr));
-        }
+    for (MatchQueue::Waiting* waiting : {&msg_queue.unexpected, &tagged_queue.unexpected, &claimed})
+        for (Unexpected& u : *waiting) u.message.peer->mourned = true;
+    std::erase_if(peers, [this](std::unique_ptr<Peer>& peer) {
+        const bool mourned = std::exchange(peer->mourned, false);
+        if (peer->up()) return false;
+        for (DirectImport& import : peer->direct) (void)nvlf_mem_put(import.memory);
+        peer->direct.clear();
+        nvlf_channel_put(std::exchange(peer->channel, nullptr));
+        if (mourned || peer->fi_addr != FI_ADDR_NOTAVAIL || lives(domain.nvlf, peer->address)) return false;
+        by_endpoint.erase(endpoint_key(peer->address));
+        std::replace(by_addr.begin(), by_addr.end(), peer.get(), static_cast<Peer*>(nullptr));
+        return true;
+    });
 }
 
 // Receives that only this peer can satisfy; nullptr: those that nobody can any more, since all peers are gone and one
@@ -202,9 +250,12 @@ bool Endpoint::fail_receives_that_only(const Peer* peer, int error) noexcept {
 int Endpoint::gone(fi_addr_t source) noexcept {
     nvlf_addr address{};
     if (!av->lookup(source, address)) return 0;
-    const Peer* peer = known(address);
-    if (peer == nullptr || peer->up()) return 0;
-    return peer->state == Peer::State::closed ? FI_ECONNRESET : FI_ECONNABORTED;
+    if (const Peer* peer = known(address); peer != nullptr) {
+        if (peer->up()) return 0;
+        return peer->state == Peer::State::closed ? FI_ECONNRESET : FI_ECONNABORTED;
+    }
+    if (address.endpoint == 0 && address.epoch == 0) return 0;
+    return lives(domain.nvlf, address) ? 0 : FI_ECONNABORTED;
 }
 
 fi_addr_t Endpoint::source_of(Peer& peer) noexcept {
@@ -217,7 +268,7 @@ fi_addr_t Endpoint::source_of(Peer& peer) noexcept {
 // In good order: whoever reads this does not take our silence for death. A lane that is full keeps it from him. Not in a
 // forked child that closes what it inherited: the parent's conversations go on.
 void Endpoint::say_bye() noexcept {
-    if (nvlf_alive(domain.nvlf) == 0) return;
+    if (inherited() || nvlf_alive(domain.nvlf) == 0) return;
     for (Peer* peer : live) {
         if (peer->self || peer->tx.room(0).failed()) continue;
         nvlf_slot& slot = peer->tx.slot();

@@ -19,7 +19,7 @@ constexpr auto carrier_look = std::chrono::milliseconds{2};
 } // namespace
 
 void Endpoint::progress() noexcept {
-    if (ep == nullptr) return;
+    if (ep == nullptr || inherited()) return;
     const std::lock_guard guard{lock};
     if (to_bury) [[unlikely]]
         bury();
@@ -95,14 +95,16 @@ void Endpoint::look_around(bool busy) noexcept {
     const auto now = Clock::now();
     if (now < next_look) return;
     next_look = now + carrier_look;
+    if (to_accept) accept_all();
     if (nvlf_poll_alive(domain.nvlf) == 0) fail_all(FI_ENODEV);
 }
 
 // Is there something for progress() to do? Streams that wait for room do not count: their peer rings when it makes some.
 bool Endpoint::ready() noexcept {
-    if (ep == nullptr) return false;
+    if (ep == nullptr || inherited()) return false;
     const std::lock_guard guard{lock};
     if (nvlf_ep_notices(ep) != notices_seen || (dead == 0 && nvlf_poll_alive(domain.nvlf) == 0)) return true;
+    if (to_accept) return true; // Asked for again by the clock, for which nothing wakes us.
     for (const Peer* peer : live)
         if (!peer->holding && peer->rx.ready()) return true;
     for (Peer* peer : live)

@@ -13,6 +13,8 @@
 namespace nvlf::ofi {
 
 ssize_t Endpoint::receive(const ReceiveRequest& request) noexcept {
+    if (inherited()) [[unlikely]]
+        return -FI_EOPBADSTATE;
     const std::lock_guard guard{lock};
     if (ep == nullptr) return -FI_EOPBADSTATE;
     if (dead != 0) return -dead;
@@ -40,7 +42,7 @@ ssize_t Endpoint::receive(const ReceiveRequest& request) noexcept {
     }
     int error = 0;
     if (op->source == FI_ADDR_UNSPEC) error = std::exchange(unreported_death, 0);
-    else if (peers.size() != live.size()) error = gone(op->source);
+    else if (!is_live(op->source)) error = gone(op->source);
     if (error != 0) [[unlikely]] {
         give_up(*op, error);
         return 0;

@@ -10,8 +10,12 @@ ssize_t start(fid_ep* fid, const RmaRequest& request) noexcept {
     const std::uint64_t known = write ? send_flags_known : send_flags_known & ~(FI_REMOTE_CQ_DATA | FI_INJECT);
     if ((request.flags & ~known) != 0) return -FI_EBADFLAGS;
     if ((request.flags & FI_INJECT) != 0 && request.local.total > inject_limit) return -FI_EMSGSIZE;
+    if (request.local.total > max_msg_size) return -FI_EMSGSIZE;
     std::uint64_t remote = 0;
-    for (std::size_t i = 0; i < request.segments; ++i) remote += request.segment[i].bytes;
+    for (std::size_t i = 0; i < request.segments; ++i) {
+        if (request.segment[i].bytes > max_msg_size) return -FI_EMSGSIZE; // So that the sum cannot overflow.
+        remote += request.segment[i].bytes;
+    }
     if (request.segments == 0 || remote != request.local.total) return -FI_EINVAL;
     return endpoint_of(fid).one_sided(request);
 }

@@ -57,6 +57,8 @@ void push_slot(LaneProducer& tx, const nvlf_slot& slot) noexcept {
 } // namespace
 
 ssize_t Endpoint::send(const SendRequest& request) noexcept {
+    if (inherited()) [[unlikely]]
+        return -FI_EOPBADSTATE;
     const std::lock_guard guard{lock};
     ssize_t error = 0;
     Peer* peer = peer_for(request.to, error);
@@ -228,6 +230,8 @@ void Endpoint::maybe_finish(TxOp& op) noexcept {
         break;
     case TxOp::Kind::write:
         if (op.unacknowledged > 0) return;
+        // The target hears of a write that is there, all of it, and of no other.
+        if (op.error == 0 && op.has_cq_data) answer(*op.peer, wire::op_notify, wire::Notify{op.total, op.cq_data});
         break;
     case TxOp::Kind::read:
         if (op.segment_at < op.segments) return;

@@ -31,7 +31,7 @@ enum Op : std::uint8_t {
     op_ack,       // A write was applied, a message delivered; or refused.
     op_write,     // One piece of a one-sided write; tag = key.
     op_read,      // tag = key.
-    op_notify,    // A one-sided write that the initiator did by itself is complete: here is its remote CQ data.
+    op_notify,    // A one-sided write is complete, all of it: here is its remote CQ data.
     op_bye,       // The endpoint closes in good order.
 };
 
@@ -39,8 +39,7 @@ enum Flag : std::uint8_t {
     flag_ring = 1, // The payload is in the data ring.
     flag_tagged = 2,
     flag_cq_data = 4,
-    flag_ack = 8,   // The sender wants to hear of the delivery (op_msg, op_rts).
-    flag_last = 16, // Last piece of a write.
+    flag_ack = 8, // The sender wants to hear of the delivery (op_msg, op_rts).
 };
 
 // Headers, each at the start of slot.data.
@@ -69,8 +68,6 @@ struct Ack {
 struct Write {
     std::uint64_t address; // Virtual address or offset in the region, as the target's mr_mode has it.
     std::uint64_t id;
-    std::uint64_t cq_data;
-    std::uint64_t total; // Of all pieces.
 };
 struct Read {
     std::uint64_t address;

@@ -370,6 +370,43 @@ BOOST_AUTO_TEST_CASE(a_forked_child_that_closes_its_copy_ends_no_conversation) {
         send_one(pair, bytes, true);
 }
 
+BOOST_AUTO_TEST_CASE(a_forked_child_can_neither_send_nor_receive_and_takes_nothing_from_its_parent) {
+    TwoEndpoints pair;
+    send_one(pair, 8, true);
+    auto child = ChildProcess::fork([&] {
+        int value = 1;
+        const bool refused =
+            fi_inject(pair.a.ep.get(), &value, sizeof value, pair.to_b) == -FI_EOPBADSTATE &&
+            fi_recv(pair.a.ep.get(), &value, sizeof value, nullptr, FI_ADDR_UNSPEC, nullptr) == -FI_EOPBADSTATE;
+        for (int i = 0; i < 100; ++i) (void)fi_cq_read(pair.b.cq.get(), nullptr, 0); // Would give the parent's credit.
+        return refused ? 0 : 1;
+    });
+    BOOST_TEST(child.wait(std::chrono::seconds{20}).exited_with(0));
+    for (const std::size_t bytes : {std::size_t{8}, std::size_t{5000}, std::size_t{100'000}})
+        send_one(pair, bytes, true);
+}
+
+BOOST_AUTO_TEST_CASE(peers_that_come_and_go_are_forgotten) {
+    Side server;
+    const auto name = server.name();
+    for (int i = 0; i < 50; ++i) {
+        int in = -1;
+        check(fi_recv(server.ep.get(), &in, sizeof in, nullptr, FI_ADDR_UNSPEC, nullptr), "recv");
+        {
+            Side client;
+            check(fi_inject(client.ep.get(), &i, sizeof i, client.insert(name)), "inject");
+        }
+        bool got = false;
+        for (int polls = 0; polls < 100'000 && !got; ++polls) {
+            const auto event = poll(server.cq.get());
+            got = event.has_value();
+            if (got) BOOST_REQUIRE_EQUAL(event->error, 0); // Each said goodbye: no receive fails.
+        }
+        BOOST_REQUIRE(got);
+        BOOST_REQUIRE_EQUAL(in, i);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(wrong_arguments_are_refused_and_nothing_is_sent) {
     TwoEndpoints pair;
     int value = 0;

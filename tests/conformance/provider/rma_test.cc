@@ -154,6 +154,21 @@ BOOST_AUTO_TEST_CASE(writedata_tells_the_target_after_the_data_is_there) {
     });
 }
 
+BOOST_AUTO_TEST_CASE(a_write_of_which_a_part_was_refused_is_not_reported_to_the_target) {
+    on_both_kinds_of_memory([](bool on_fabric, int mode) {
+        Case c{on_fabric, mode};
+        std::vector<char> out(200, 'w');
+        iovec local{out.data(), out.size()};
+        // The first segment reaches beyond the registration, the last piece is fine.
+        std::array<fi_rma_iov, 2> remote{{{c.base + region_size - 50, 100, c.key}, {c.base, 100, c.key}}};
+        fi_msg_rma msg{&local, nullptr, 1, c.pair.to_b, remote.data(), remote.size(), nullptr, 42};
+        c.pair.post("writemsg",
+                    [&] { return fi_writemsg(c.pair.a.ep.get(), &msg, FI_COMPLETION | FI_REMOTE_CQ_DATA); });
+        BOOST_TEST(c.pair.wait(c.pair.a, "refusal").error != 0);
+        for (int i = 0; i < 1000; ++i) BOOST_REQUIRE(!poll(c.pair.b.cq.get()).has_value());
+    });
+}
+
 BOOST_AUTO_TEST_CASE(injected_writes_report_nothing_and_free_their_buffer) {
     on_both_kinds_of_memory([](bool on_fabric, int mode) {
         Case c{on_fabric, mode};
@@ -262,6 +277,8 @@ BOOST_AUTO_TEST_CASE(wrong_arguments_are_refused) {
     fi_rma_iov remote{0, 2, c.key};
     fi_msg_rma msg{&local, nullptr, 1, c.pair.to_b, &remote, 1, nullptr, 0};
     BOOST_TEST(fi_writemsg(c.pair.a.ep.get(), &msg, 0) == -FI_EINVAL); // The lengths differ.
+    remote.len = ~std::uint64_t{0};
+    BOOST_TEST(fi_writemsg(c.pair.a.ep.get(), &msg, 0) == -FI_EMSGSIZE);
     remote.len = 1;
     BOOST_TEST(fi_writemsg(c.pair.a.ep.get(), &msg, 1ULL << 63) == -FI_EBADFLAGS);
     BOOST_TEST(fi_readmsg(c.pair.a.ep.get(), &msg, FI_REMOTE_CQ_DATA) == -FI_EBADFLAGS);

@@ -9,6 +9,9 @@
  * The state region is also a file format: nvlfd writes one for each preset when it is built, and a process that asks
  * "which devices would there be?" while no fabric runs reads that instead.
  *
+ * Entries of the arrays keep their size within a major version: what is new gets an array of its own, by a new offset at
+ * the header's tail.
+ *
  * Readers take offsets and counts from the header once, check them against the size of their mapping, and only then
  * use them. Words that change while the fabric runs are marked "live": read those with one atomic load.
  */
