@@ -3,9 +3,15 @@
 #define BOOST_TEST_MODULE carrier_death
 #include <boost/test/unit_test.hpp>
 
+#include <linux/sockios.h>
 #include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 
 #include <csignal>
+#include <filesystem>
+#include <thread>
 
 #include "fabric.hpp"
 #include "support/resources.hpp"
@@ -17,6 +23,26 @@ namespace {
 bool readable(int fd, int bound_ms) {
     pollfd waited{fd, POLLIN, 0};
     return ::poll(&waited, 1, bound_ms) == 1;
+}
+
+// Whether something that we sent to a carrier lies there unread: the kernel counts it to the sender.
+bool request_unread() {
+    for (const auto& entry : std::filesystem::directory_iterator{"/proc/self/fd"}) {
+        const int fd = std::stoi(entry.path().filename());
+        int type = 0;
+        socklen_t length = sizeof type;
+        int bytes = 0;
+        if (::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_SEQPACKET &&
+            ::ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes > 0)
+            return true;
+    }
+    return false;
+}
+
+// Whether a child has come to a stop; its end can still be waited for.
+bool stopped(pid_t pid) {
+    siginfo_t what{};
+    return ::waitid(P_PID, static_cast<id_t>(pid), &what, WSTOPPED | WNOHANG) == 0 && what.si_pid == pid;
 }
 } // namespace
 
@@ -97,17 +123,21 @@ BOOST_AUTO_TEST_CASE(a_carrier_that_goes_down_says_goodbye) {
 BOOST_AUTO_TEST_CASE(a_carrier_killed_in_the_middle_of_a_call_is_no_hang) {
     FabricDaemon daemon;
     const Fabric fabric = open_fabric(daemon);
-    // Stopped, so that the request lies in the socket when the daemon dies.
-    daemon.process().signal(SIGSTOP);
-    auto killer = ChildProcess::fork([pid = daemon.process().pid()] {
-        ::poll(nullptr, 0, 50); // Gives the other process time to be in its call; nothing fails if it is not.
-        return ::kill(pid, SIGKILL);
-    });
+    const pid_t pid = daemon.process().pid();
+    BOOST_REQUIRE(!request_unread());
+    daemon.process().signal(SIGSTOP); // So that the request lies in the socket when the daemon dies.
+    BOOST_REQUIRE(eventually([&] { return stopped(pid); }, 10s));
+    bool asked = false;
+    std::thread killer{[&] {
+        asked = eventually(request_unread, 10s);
+        ::kill(pid, SIGKILL);
+    }};
     nvlf_ioc_info info{};
     const auto start = std::chrono::steady_clock::now();
     BOOST_TEST(nvlf_get_info(fabric.get(), &info) == -ENODEV);
     BOOST_TEST((std::chrono::steady_clock::now() - start < 5s));
-    BOOST_TEST(killer.wait(5s).exited_with(0));
+    killer.join();
+    BOOST_TEST(asked);
 }
 
 BOOST_AUTO_TEST_CASE(a_killed_peer_is_known_by_one_load_and_wakes_its_peers) {
