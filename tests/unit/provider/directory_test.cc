@@ -32,10 +32,10 @@ bool same(const DirectoryEntry& a, const DirectoryEntry& b) { return std::memcmp
 std::unique_ptr<Directory> empty() { return std::make_unique<Directory>(); } // Zeroed, as a new region is.
 
 std::size_t slot_of(const Directory& directory, const DirectoryHit& hit) {
-    const auto bytes =
-        reinterpret_cast<const std::byte*>(hit.sequence_at) - reinterpret_cast<const std::byte*>(&directory);
-    BOOST_REQUIRE(static_cast<std::size_t>(bytes) % sizeof(DirectorySlot) == 0);
-    return static_cast<std::size_t>(bytes) / sizeof(DirectorySlot);
+    for (std::size_t i = 0; i < directory_slots; ++i)
+        if (&directory.slot[i].sequence == hit.sequence_at) return i;
+    BOOST_FAIL("a hit outside of the directory");
+    return directory_slots;
 }
 
 std::size_t found_in(const Directory& directory, std::uint64_t key) {
@@ -182,8 +182,8 @@ BOOST_AUTO_TEST_CASE(a_reader_never_sees_parts_of_two_entries) {
     std::size_t versions = 0; // How often the entry was another than the time before.
     std::uint64_t last = 0;
     // Enough for races to show; the bound only matters where the two threads hardly get to run.
-    const auto end = Clock::now() + std::chrono::seconds{10};
-    while (versions < 10'000 && Clock::now() < end) {
+    const auto end = Clock::now() + std::chrono::seconds{2};
+    while (versions < 2'000 && Clock::now() < end) {
         const auto hit = directory_find(*directory, key);
         if (!hit) continue;
         torn += same(hit->entry, entry(key, hit->entry.base)) ? 0 : 1;
