@@ -36,26 +36,31 @@ double ns_since(Clock::time_point start) {
     return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
 }
 
-// The n-th processor that this process may use. False: there are fewer.
-bool pin(unsigned n) {
+// The processors that this process may use, asked before anything is pinned: threads inherit a pin.
+std::vector<int> allowed_processors() {
+    std::vector<int> result;
     cpu_set_t allowed;
-    if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return false;
+    if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return result;
     for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-        if (CPU_ISSET(cpu, &allowed) && n-- == 0) {
-            cpu_set_t one;
-            CPU_ZERO(&one);
-            CPU_SET(cpu, &one);
-            return ::pthread_setaffinity_np(::pthread_self(), sizeof one, &one) == 0;
-        }
-    return false;
+        if (CPU_ISSET(cpu, &allowed)) result.push_back(cpu);
+    return result;
 }
+
+bool pin(int cpu) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    return ::pthread_setaffinity_np(::pthread_self(), sizeof one, &one) == 0;
+}
+
+int second_processor = -1;
 
 // Runs `other` on the second processor while `mine` runs here, which returns the figure.
 template <class Mine, class Other>
 double beside(Mine&& mine, Other&& other) {
     std::atomic<bool> go{false};
     std::thread thread{[&] {
-        (void)pin(1);
+        (void)pin(second_processor);
         while (!go.load()) {}
         other();
     }};
@@ -192,10 +197,12 @@ struct Row {
 } // namespace
 
 int main(int argc, char** argv) {
-    if (!pin(0) || std::thread::hardware_concurrency() < 2) {
+    const std::vector<int> processors = allowed_processors();
+    if (processors.size() < 2 || !pin(processors[0])) {
         fmt::print(stderr, "lane_bench: needs two processors to pin to\n");
         return 1;
     }
+    second_processor = processors[1];
     std::array<Row, 5> rows{
         {{"cache_line_half_trip_ns", "one cache line, half round trip, ns", cache_line_half_trip_ns},
          {"lane_half_trip_ns", "one slot of a lane, half round trip, ns", lane_half_trip_ns},
