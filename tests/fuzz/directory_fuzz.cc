@@ -2,9 +2,9 @@
 // directory_fuzz - a look into a peer's directory of registrations, which holds whatever the fuzzer likes.
 //
 // The input is the key to look for, then the directory's slots. What is too short is laid over them again and again: an
-// input of one slot fills every neighbourhood, and a mutation need not know where a key belongs. The directory is a heap
-// block of exactly its size, so ASan sees a look beside it; a write to it, which would be a crash in the read-only
-// mapping of a real peer, shows by comparison.
+// input of one slot fills every neighbourhood, and a mutation need not know where a key belongs. The directory is a
+// heap block of exactly its size, so ASan sees a look beside it; a write to it, which would be a crash in the
+// read-only mapping of a real peer, shows by comparison.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
