@@ -67,9 +67,12 @@ void close_all_but(int keep) noexcept {
 
 // The host's ignored signals and its mask would outlive exec: nvlfd would not hear SIGTERM.
 void default_signals() noexcept {
-    struct sigaction action {};
-    action.sa_handler = SIG_DFL;
-    for (int number = 1; number <= 64; ++number) ::sigaction(number, &action, nullptr); // SIGKILL and SIGSTOP refuse.
+    // By the system call: glibc keeps 32 and 33 for itself and would leave them ignored. All zero is SIG_DFL in the
+    // kernel's struct, which nowhere is longer than this. SIGKILL and SIGSTOP refuse.
+    constexpr std::array<unsigned long, 8> action{};
+    constexpr std::size_t mask_bytes = 8;
+    for (int number = 1; number <= 64; ++number)
+        ::syscall(SYS_rt_sigaction, number, action.data(), nullptr, mask_bytes);
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
