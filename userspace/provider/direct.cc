@@ -159,6 +159,7 @@ void endpoint_mr_changed(Endpoint& endpoint, const Mr& mr, bool added) noexcept 
         endpoint.published.erase(it);
         return;
     }
+    if (!mr_reachable(mr, &endpoint)) return;
     if (mr.iov_count != 1 || mr.length == 0 || (mr.access & (FI_REMOTE_READ | FI_REMOTE_WRITE)) == 0) return;
     nvlf_mem* memory = nullptr;
     if (nvlf_mem_find(mr.iov[0].iov_base, mr.length, &memory) != 0) return; // Not fabric memory.
@@ -169,8 +170,7 @@ void endpoint_mr_changed(Endpoint& endpoint, const Mr& mr, bool added) noexcept 
         (mr.access & FI_REMOTE_WRITE) != 0 ? NVLF_ACCESS_READ | NVLF_ACCESS_WRITE : NVLF_ACCESS_READ;
     if (nvlf_mem_map(memory, &start) == 0 && nvlf_mem_export(memory, access, token) == 0) {
         entry.key = mr.key;
-        entry.base =
-            (endpoint.domain.mr_mode & FI_MR_VIRT_ADDR) != 0 ? reinterpret_cast<std::uintptr_t>(mr.iov[0].iov_base) : 0;
+        entry.base = (endpoint.domain.mr_mode & FI_MR_VIRT_ADDR) != 0 ? mr.address[0] : 0;
         entry.bytes = mr.length;
         entry.offset =
             static_cast<std::uint64_t>(static_cast<std::byte*>(mr.iov[0].iov_base) - static_cast<std::byte*>(start));

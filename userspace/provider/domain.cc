@@ -133,6 +133,24 @@ Errno Domain::add_mr(Mr& mr, bool new_key) noexcept {
     return {};
 }
 
+void Domain::enable_mr(Mr& mr) noexcept {
+    const std::lock_guard guard{endpoints_lock_};
+    mrs.change([&] { mr.enabled = true; });
+    relist(mr);
+}
+
+void Domain::refresh_mr(Mr& mr) noexcept {
+    const std::lock_guard guard{endpoints_lock_};
+    relist(mr);
+}
+
+void Domain::relist(Mr& mr) noexcept {
+    for (Endpoint* endpoint : endpoints_) {
+        endpoint_mr_changed(*endpoint, mr, false);
+        endpoint_mr_changed(*endpoint, mr, true);
+    }
+}
+
 void Domain::remove_mr(Mr& mr) noexcept {
     const std::lock_guard guard{endpoints_lock_};
     mrs.remove(mr);

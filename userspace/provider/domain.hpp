@@ -54,10 +54,23 @@ struct Domain {
 
     // Puts a registration into the table and tells the endpoints; under its own key, or under a new one.
     [[nodiscard]] Errno add_mr(Mr& mr, bool new_key) noexcept;
+    // Makes one found that was not yet (fi_mr_enable).
+    void enable_mr(Mr& mr) noexcept;
+    // Has the endpoints look anew at what it lies in (fi_mr_refresh).
+    void refresh_mr(Mr& mr) noexcept;
+    // f(), which binds something to it; the endpoints hear of the change. Throws what f throws, and nothing happened.
+    template <class F>
+    void bind_mr(Mr& mr, F&& f) {
+        const std::lock_guard guard{endpoints_lock_};
+        mrs.change(f);
+        relist(mr);
+    }
     // Takes it out and tells the endpoints. Each of them takes its lock for that, so that none still uses it afterwards.
     void remove_mr(Mr& mr) noexcept;
 
 private:
+    void relist(Mr& mr) noexcept;
+
     std::mutex endpoints_lock_; // Not a spin lock: endpoints ask the carrier while it is held.
     std::vector<Endpoint*> endpoints_;
 };

@@ -114,7 +114,9 @@ int ep_getname(fid* object, void* address, std::size_t* bytes) {
 }
 
 int ep_close(fid* object) {
-    delete &endpoint_of(reinterpret_cast<fid_ep*>(object));
+    Endpoint& ep = endpoint_of(reinterpret_cast<fid_ep*>(object));
+    if (ep.mrs.load(std::memory_order_acquire) != 0) return -FI_EBUSY;
+    delete &ep;
     return 0;
 }
 

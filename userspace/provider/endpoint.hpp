@@ -105,8 +105,9 @@ struct Endpoint {
     // How often this process was forked into being since the provider was loaded: 0, but for children.
     static std::atomic<unsigned> forks;
     unsigned generation = forks.load(std::memory_order_relaxed);
-    int armed = 0;  // Sleepers.
-    int joined = 0; // Queues and counters that drive it, in the order of join_queues.
+    std::atomic<int> mrs{0}; // Registrations bound to it: it must outlive them.
+    int armed = 0;           // Sleepers.
+    int joined = 0;          // Queues and counters that drive it, in the order of join_queues.
 
     Endpoint(Domain& d, const fi_info& info) noexcept;
     Endpoint(const Endpoint&) = delete;

@@ -18,7 +18,7 @@ namespace {
 
 // Capabilities that an application must ask for; the others come for free and are always given. DIRECTED_RECV is among
 // the first because receives would otherwise have to look at a source that the application never meant to set.
-constexpr std::uint64_t primary_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_DIRECTED_RECV;
+constexpr std::uint64_t primary_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_DIRECTED_RECV | FI_HMEM;
 constexpr std::uint64_t message_directions = FI_SEND | FI_RECV;
 constexpr std::uint64_t rma_directions = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 constexpr std::uint64_t directions = message_directions | rma_directions;
@@ -68,12 +68,15 @@ bool mr_mode_ok(std::uint32_t version, int mode) noexcept {
     return true; // We require nothing.
 }
 
-// "Mirror": an application that can live with one of the three gets it, because it is prepared for it and often
-// insists; nobody gets what it did not offer.
-int granted_mr_mode(std::uint32_t version, int wanted) noexcept {
+// "Mirror": an application that can live with the three bits of "basic" gets those it names, because it is prepared for
+// them and often insists; nobody gets what it did not offer. But who offers FI_MR_LOCAL, too, has listed all that it
+// copes with, for providers that need such things, and gets the bits cleared which we do not need, as the manual has it.
+// FI_MR_HMEM comes back with FI_HMEM: the registration is where we find out that "device memory" is the fabric's.
+int granted_mr_mode(std::uint32_t version, int wanted, std::uint64_t caps) noexcept {
     if (version < FI_VERSION(1, 5)) return wanted == FI_MR_UNSPEC ? FI_MR_SCALABLE : wanted;
     if (wanted == FI_MR_BASIC || wanted == FI_MR_SCALABLE) return wanted;
-    return wanted & mr_mode_basic_bits;
+    const int hmem = (caps & FI_HMEM) != 0 ? wanted & FI_MR_HMEM : 0;
+    return ((wanted & FI_MR_LOCAL) != 0 ? 0 : wanted & mr_mode_basic_bits) | hmem;
 }
 
 int check_domain(std::uint32_t version, const fi_domain_attr& attr) noexcept {
@@ -86,7 +89,7 @@ int check_domain(std::uint32_t version, const fi_domain_attr& attr) noexcept {
     if (attr.cq_data_size > cq_data_size) return refuse("cq_data_size", attr.cq_data_size, cq_data_size);
     if (attr.mr_key_size > mr_key_size) return refuse("mr_key_size", attr.mr_key_size, mr_key_size);
     if (!mr_mode_ok(version, attr.mr_mode))
-        return refuse("mr_mode", static_cast<unsigned>(attr.mr_mode), static_cast<unsigned>(mr_mode_basic_bits));
+        return refuse("mr_mode", static_cast<unsigned>(attr.mr_mode), static_cast<unsigned>(mr_mode_bits_known));
     if (attr.max_ep_tx_ctx > 1) return refuse("max_ep_tx_ctx", attr.max_ep_tx_ctx, 1);
     if (attr.max_ep_rx_ctx > 1) return refuse("max_ep_rx_ctx", attr.max_ep_rx_ctx, 1);
     if (attr.cq_cnt > cqs_per_domain) return refuse("cq_cnt", attr.cq_cnt, cqs_per_domain);
@@ -148,7 +151,8 @@ constexpr T or_ours(T wanted, T ours) noexcept {
     return wanted != T{} ? wanted : ours;
 }
 
-void fill_domain(std::uint32_t version, const fi_domain_attr* hints, fi_domain_attr& attr) noexcept {
+void fill_domain(std::uint32_t version, const fi_domain_attr* hints, fi_domain_attr& attr,
+                 std::uint64_t caps) noexcept {
     const fi_domain_attr none{};
     const fi_domain_attr& want = hints != nullptr ? *hints : none;
     attr.threading = or_ours(want.threading, FI_THREAD_SAFE);
@@ -156,7 +160,7 @@ void fill_domain(std::uint32_t version, const fi_domain_attr* hints, fi_domain_a
     attr.data_progress = or_ours(want.data_progress, FI_PROGRESS_MANUAL);
     attr.resource_mgmt = FI_RM_ENABLED;
     attr.av_type = or_ours(want.av_type, FI_AV_UNSPEC);
-    attr.mr_mode = granted_mr_mode(version, want.mr_mode);
+    attr.mr_mode = granted_mr_mode(version, want.mr_mode, caps);
     attr.mr_key_size = mr_key_size;
     attr.cq_data_size = cq_data_size;
     attr.cq_cnt = cqs_per_domain;
@@ -241,7 +245,7 @@ void fill_info(std::uint32_t version, const fi_info* hints, fi_info& info) noexc
     info.mode = 0;
     info.addr_format = addr_nvlf;
     info.handle = hints != nullptr ? hints->handle : nullptr;
-    fill_domain(version, hints != nullptr ? hints->domain_attr : nullptr, *info.domain_attr);
+    fill_domain(version, hints != nullptr ? hints->domain_attr : nullptr, *info.domain_attr, info.caps);
     fill_ep(hints != nullptr ? hints->ep_attr : nullptr, *info.ep_attr, info.caps);
     fill_tx(hints != nullptr ? hints->tx_attr : nullptr, *info.tx_attr, info.caps);
     fill_rx(hints != nullptr ? hints->rx_attr : nullptr, *info.rx_attr, info.caps);
@@ -250,7 +254,7 @@ void fill_info(std::uint32_t version, const fi_info* hints, fi_info& info) noexc
 std::uint64_t mr_mode_bits(int mr_mode) noexcept {
     if (mr_mode == FI_MR_BASIC) return mr_mode_basic_bits;
     if (mr_mode == FI_MR_SCALABLE) return 0;
-    return static_cast<std::uint64_t>(mr_mode) & mr_mode_basic_bits;
+    return static_cast<std::uint64_t>(mr_mode) & mr_mode_bits_known;
 }
 
 } // namespace nvlf::ofi

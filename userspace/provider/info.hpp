@@ -29,9 +29,9 @@ inline constexpr std::size_t max_msg_size = std::size_t{1} << 40;
 // Every bit is a field of its own: any mask may be used.
 inline constexpr std::uint64_t mem_tag_format = 0xaaaaaaaaaaaaaaaaULL;
 
-inline constexpr std::uint64_t tx_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_READ | FI_WRITE;
-inline constexpr std::uint64_t rx_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE |
-                                         FI_SOURCE | FI_DIRECTED_RECV | FI_MULTI_RECV;
+inline constexpr std::uint64_t tx_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_HMEM | FI_SEND | FI_READ | FI_WRITE;
+inline constexpr std::uint64_t rx_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_HMEM | FI_RECV | FI_REMOTE_READ |
+                                         FI_REMOTE_WRITE | FI_SOURCE | FI_DIRECTED_RECV | FI_MULTI_RECV;
 inline constexpr std::uint64_t domain_caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 inline constexpr std::uint64_t all_caps = tx_caps | rx_caps | domain_caps;
 
@@ -40,9 +40,13 @@ inline constexpr std::uint64_t tx_op_flags =
 inline constexpr std::uint64_t rx_op_flags = FI_COMPLETION | FI_MULTI_RECV;
 inline constexpr std::uint64_t msg_order = FI_ORDER_SAS;
 
-// Modes of memory registration that we honour and never require: by virtual address, with pages behind it, with keys of
-// ours ("basic"), or by offset with the application's keys.
+// Modes of memory registration. We require none. The first three say how peers name memory: by virtual address, with
+// pages behind it, with keys of ours ("basic"), or else by offset with the application's keys.
 inline constexpr int mr_mode_basic_bits = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+// All that a domain honours when it is opened with it. Those that are duties of the application towards a provider which
+// needs them are never granted, but an application may impose them on itself.
+inline constexpr int mr_mode_bits_known = mr_mode_basic_bits | FI_MR_LOCAL | FI_MR_RAW | FI_MR_MMU_NOTIFY |
+                                          FI_MR_RMA_EVENT | FI_MR_ENDPOINT | FI_MR_HMEM | FI_MR_COLLECTIVE;
 
 // fi_getinfo.
 int getinfo(std::uint32_t version, const char* node, const char* service, std::uint64_t flags, const fi_info* hints,

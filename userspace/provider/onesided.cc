@@ -135,7 +135,7 @@ bool Endpoint::on_write(Peer& peer, const nvlf_slot& slot) noexcept {
         if (slot.len < sizeof(wire::Write) || slot.len > NVLF_SLOT_DATA) return broken(peer);
         payload = std::as_bytes(std::span{slot.data}).subspan(sizeof(wire::Write), slot.len - sizeof(wire::Write));
     }
-    auto to = domain.mrs.resolve(slot.tag, write.address, payload.size(), FI_REMOTE_WRITE);
+    auto to = domain.mrs.resolve(slot.tag, write.address, payload.size(), FI_REMOTE_WRITE, this);
     std::uint32_t error = 0;
     if (!to) error = static_cast<std::uint32_t>(to.error().value());
     else if (!payload.empty()) std::memcpy(*to, payload.data(), payload.size());
@@ -145,7 +145,7 @@ bool Endpoint::on_write(Peer& peer, const nvlf_slot& slot) noexcept {
 
 bool Endpoint::on_read(Peer& peer, const nvlf_slot& slot) noexcept {
     const auto read = wire::get<wire::Read>(slot);
-    const auto from = domain.mrs.resolve(slot.tag, read.address, read.bytes, FI_REMOTE_READ);
+    const auto from = domain.mrs.resolve(slot.tag, read.address, read.bytes, FI_REMOTE_READ, this);
     // As with what waits for receives: no peer holds more than it leaves free.
     const bool fair = peer.responses < tx_limit - responses.used();
     TxOp* op = from && fair ? responses.take() : nullptr;
@@ -170,7 +170,8 @@ bool Endpoint::on_read(Peer& peer, const nvlf_slot& slot) noexcept {
 bool Endpoint::push_response(Peer& peer, TxOp& op) noexcept {
     const auto bytes = static_cast<std::uint32_t>(std::min<std::size_t>(piece_bytes, op.total - op.offset));
     if (peer.tx.room(bytes, control_reserve).failed()) return false;
-    const auto from = domain.mrs.resolve(op.segment[0].key, op.segment[0].address + op.offset, bytes, FI_REMOTE_READ);
+    const auto from =
+        domain.mrs.resolve(op.segment[0].key, op.segment[0].address + op.offset, bytes, FI_REMOTE_READ, this);
     if (!from) { // Closed while we answered.
         op.streaming = false;
         answer(peer, wire::op_ack, wire::Ack{op.remote, static_cast<std::uint32_t>(from.error().value()), 0});

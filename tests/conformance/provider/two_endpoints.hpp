@@ -60,6 +60,7 @@ struct SideOptions {
     std::uint64_t op_flags = 0;   // Of transmits.
     std::uint64_t bind_flags = 0; // FI_SELECTIVE_COMPLETION
     int mr_mode = 0;
+    int imposed_mr_mode = 0; // Set in the info although fi_getinfo left it out.
     enum fi_threading threading = FI_THREAD_DOMAIN;
     std::string device{}; // Domain name; empty: the first.
 };
@@ -80,6 +81,7 @@ public:
         fi_info* found = nullptr;
         check(fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints.get(), &found), "fi_getinfo");
         info.reset(found);
+        info->domain_attr->mr_mode |= options.imposed_mr_mode;
         fid_fabric* f = nullptr;
         check(fi_fabric(info->fabric_attr, &f, nullptr), "fi_fabric");
         fabric.reset(f);

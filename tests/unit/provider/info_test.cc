@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(kinds_that_we_are_not_are_refused) {
     BOOST_TEST(checked([](fi_info& i) { i.addr_format = FI_SOCKADDR_IN; }) == -FI_ENODATA);
     BOOST_TEST(checked([](fi_info& i) { i.addr_format = addr_nvlf; }) == 0);
     BOOST_TEST(checked([](fi_info& i) { i.caps = FI_MSG | FI_ATOMIC; }) == -FI_ENODATA);
-    BOOST_TEST(checked([](fi_info& i) { i.caps = FI_HMEM; }) == -FI_ENODATA);
+    BOOST_TEST(checked([](fi_info& i) { i.caps = FI_MULTICAST; }) == -FI_ENODATA);
     BOOST_TEST(checked([](fi_info& i) { i.tx_attr->msg_order = FI_ORDER_SAS; }) == 0);
     BOOST_TEST(checked([](fi_info& i) { i.tx_attr->msg_order = FI_ORDER_RAW; }) == -FI_ENODATA);
     BOOST_TEST(checked([](fi_info& i) { i.tx_attr->comp_order = FI_ORDER_STRICT; }) == -FI_ENODATA);
@@ -138,7 +138,17 @@ BOOST_AUTO_TEST_CASE(registration_modes_are_mirrored_and_the_old_enumeration_sta
         return filled([wanted](fi_info& i) { i.domain_attr->mr_mode = wanted; }, version)->domain_attr->mr_mode;
     };
     BOOST_TEST(mode(0) == 0);
-    BOOST_TEST(mode(~3) == mr_mode_basic_bits);
+    BOOST_TEST(mode(~3) == FI_MR_HMEM); // Copes with everything, and need not.
+    BOOST_TEST(mode(~(3 | FI_MR_LOCAL | FI_MR_HMEM)) == mr_mode_basic_bits);
+    const auto mode_for = [](std::uint64_t caps) {
+        return filled([caps](fi_info& i) {
+                   i.caps = caps;
+                   i.domain_attr->mr_mode = FI_MR_HMEM;
+               })
+            ->domain_attr->mr_mode;
+    };
+    BOOST_TEST(mode_for(FI_RMA | FI_HMEM) == FI_MR_HMEM);
+    BOOST_TEST(mode_for(FI_RMA) == 0);
     BOOST_TEST(mode(FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT) == mr_mode_basic_bits);
     BOOST_TEST(mode(FI_MR_ENDPOINT | FI_MR_LOCAL) == 0);
     BOOST_TEST(mode(FI_MR_BASIC) == FI_MR_BASIC);
@@ -149,7 +159,7 @@ BOOST_AUTO_TEST_CASE(registration_modes_are_mirrored_and_the_old_enumeration_sta
     BOOST_TEST(checked([](fi_info& i) { i.domain_attr->mr_mode = FI_MR_VIRT_ADDR; }, FI_VERSION(1, 4)) == -FI_ENODATA);
     BOOST_TEST(mr_mode_bits(FI_MR_BASIC) == static_cast<std::uint64_t>(mr_mode_basic_bits));
     BOOST_TEST(mr_mode_bits(FI_MR_SCALABLE) == 0U);
-    BOOST_TEST(mr_mode_bits(FI_MR_PROV_KEY | FI_MR_LOCAL) == static_cast<std::uint64_t>(FI_MR_PROV_KEY));
+    BOOST_TEST(mr_mode_bits(FI_MR_PROV_KEY | FI_MR_LOCAL) == (FI_MR_PROV_KEY | FI_MR_LOCAL));
 }
 
 BOOST_AUTO_TEST_CASE(a_card_survives_its_original_when_duplicated) {

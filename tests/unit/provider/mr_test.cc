@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // Registrations as a peer may use, and try to abuse, them.
 #define BOOST_TEST_MODULE provider_mr
-#include <boost/test/unit_test.hpp>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <boost/test/unit_test.hpp>
+#include <cstring>
+
+#include "base/fd.hpp"
+#include "dmabuf.hpp"
 #include "domain.hpp"
 #include "mr.hpp"
 
@@ -24,11 +30,13 @@ struct Fixture {
     Mr make(std::vector<iovec> pieces, std::uint64_t key = 1) {
         Mr mr{domain};
         for (const iovec& piece : pieces) {
+            mr.address[mr.iov_count] = reinterpret_cast<std::uintptr_t>(piece.iov_base);
             mr.iov[mr.iov_count++] = piece;
             mr.length += piece.iov_len;
         }
         mr.key = key;
         mr.access = rights;
+        mr.enabled = true;
         return mr;
     }
     std::byte* at(std::size_t offset) { return memory.data() + offset; }
@@ -98,13 +106,13 @@ BOOST_FIXTURE_TEST_CASE(a_peer_gets_what_key_range_and_rights_allow_and_the_erro
     Mr mr = make({{at(0), 64}}, 42);
     mr.access = FI_REMOTE_READ;
     BOOST_TEST(!table.add(mr).failed());
-    BOOST_TEST(table.resolve(42, 8, 8, FI_REMOTE_READ).value() == at(8));
-    BOOST_TEST(table.resolve(42, 8, 8, FI_REMOTE_WRITE).error().value() == EACCES);
-    BOOST_TEST(table.resolve(42, 8, 8, rights).error().value() == EACCES);
-    BOOST_TEST(table.resolve(42, 60, 8, FI_REMOTE_READ).error().value() == FI_EKEYREJECTED);
-    BOOST_TEST(table.resolve(43, 8, 8, FI_REMOTE_READ).error().value() == FI_EKEYREJECTED);
+    BOOST_TEST(table.resolve(42, 8, 8, FI_REMOTE_READ, nullptr).value() == at(8));
+    BOOST_TEST(table.resolve(42, 8, 8, FI_REMOTE_WRITE, nullptr).error().value() == EACCES);
+    BOOST_TEST(table.resolve(42, 8, 8, rights, nullptr).error().value() == EACCES);
+    BOOST_TEST(table.resolve(42, 60, 8, FI_REMOTE_READ, nullptr).error().value() == FI_EKEYREJECTED);
+    BOOST_TEST(table.resolve(43, 8, 8, FI_REMOTE_READ, nullptr).error().value() == FI_EKEYREJECTED);
     table.remove(mr);
-    BOOST_TEST(table.resolve(42, 8, 8, FI_REMOTE_READ).error().value() == FI_EKEYREJECTED);
+    BOOST_TEST(table.resolve(42, 8, 8, FI_REMOTE_READ, nullptr).error().value() == FI_EKEYREJECTED);
 }
 
 BOOST_FIXTURE_TEST_CASE(a_key_in_use_is_not_given_twice_and_new_keys_differ, Fixture) {
@@ -118,4 +126,65 @@ BOOST_FIXTURE_TEST_CASE(a_key_in_use_is_not_given_twice_and_new_keys_differ, Fix
     BOOST_TEST(second.key != 7U);
     BOOST_TEST(table.find(second.key) == &second);
     BOOST_TEST(table.all().size() == 2U);
+}
+
+BOOST_FIXTURE_TEST_CASE(the_table_takes_mr_limit_registrations_and_not_one_more, Fixture) {
+    Mr mr = make({{at(0), 64}}); // The table keeps keys and pointers: the same one serves for all.
+    MrTable& table = domain.mrs;
+    for (mr.key = 0; mr.key < mr_limit; ++mr.key) BOOST_REQUIRE(!table.add(mr).failed());
+    BOOST_TEST((table.add(mr) == Errno{EMFILE}));
+    mr.key = 17;
+    table.remove(mr);
+    BOOST_TEST(!table.add(mr).failed());
+}
+
+BOOST_FIXTURE_TEST_CASE(what_is_not_enabled_is_not_found_but_holds_its_key, Fixture) {
+    Mr mr = make({{at(0), 64}}, 42);
+    mr.enabled = false;
+    MrTable& table = domain.mrs;
+    BOOST_REQUIRE(!table.add(mr).failed());
+    BOOST_TEST(table.resolve(42, 8, 8, FI_REMOTE_READ, nullptr).error().value() == FI_EKEYREJECTED);
+    Mr second = make({{at(0), 64}}, 42);
+    BOOST_TEST((table.add(second) == Errno{FI_ENOKEY}));
+    table.change([&] { mr.enabled = true; });
+    BOOST_TEST(table.resolve(42, 8, 8, FI_REMOTE_READ, nullptr).value() == at(8));
+}
+
+// ---- By descriptor ---------------------------------------------------------------------------------------------------
+
+BOOST_FIXTURE_TEST_CASE(a_memfd_is_mapped_and_named_by_where_the_application_has_it, Fixture) {
+    const nvlf::Fd fd{::memfd_create("buffer", MFD_CLOEXEC)};
+    BOOST_REQUIRE(::ftruncate(fd.get(), 8192) == 0);
+    BOOST_REQUIRE(::pwrite(fd.get(), "hello", 5, 5000) == 5);
+    Mr mr{domain};
+    BOOST_REQUIRE(take_dmabuf(mr, {fd.get(), 5000, 100, reinterpret_cast<void*>(0x10000)}, rights) == 0);
+    BOOST_TEST(mr.length == 100U);
+    BOOST_TEST(std::memcmp(mr.iov[0].iov_base, "hello", 5) == 0);
+    BOOST_TEST(mr_locate(mr, 0x10000 + 5000, 100, true) == mr.iov[0].iov_base);
+    BOOST_TEST(mr_locate(mr, 0x10000 + 5001, 100, true) == nullptr);
+    BOOST_TEST(mr_locate(mr, 0, 100, false) == mr.iov[0].iov_base);
+    std::memcpy(mr.iov[0].iov_base, "HELLO", 5); // Shared: the other holders of the descriptor see it.
+    char back[5];
+    BOOST_REQUIRE(::pread(fd.get(), back, sizeof back, 5000) == 5);
+    BOOST_TEST(std::memcmp(back, "HELLO", 5) == 0);
+    Mr nowhere{domain};
+    BOOST_REQUIRE(take_dmabuf(nowhere, {fd.get(), 4096, 4096, nullptr}, rights) == 0);
+    BOOST_TEST(mr_locate(nowhere, 0, 4096, true) == nowhere.iov[0].iov_base);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_descriptor_that_holds_less_than_is_registered_is_refused, Fixture) {
+    const nvlf::Fd fd{::memfd_create("buffer", MFD_CLOEXEC)};
+    BOOST_REQUIRE(::ftruncate(fd.get(), 4096) == 0);
+    void* const base = reinterpret_cast<void*>(0x10000);
+    const auto attempt = [&](const DmaBuf& buffer) {
+        Mr mr{domain};
+        return take_dmabuf(mr, buffer, rights);
+    };
+    BOOST_TEST(attempt({fd.get(), 0, 4096, base}) == 0);
+    BOOST_TEST(attempt({fd.get(), 0, 4097, base}) == -FI_EINVAL);
+    BOOST_TEST(attempt({fd.get(), 4096, 1, base}) == -FI_EINVAL);
+    BOOST_TEST(attempt({fd.get(), 0, 0, base}) == -FI_EINVAL);
+    BOOST_TEST(attempt({fd.get(), max64, 2, base}) == -FI_EINVAL);
+    BOOST_TEST(attempt({fd.get(), 1, 4095, reinterpret_cast<void*>(max64 - 100)}) == -FI_EINVAL);
+    BOOST_TEST(attempt({-1, 0, 4096, base}) == -FI_EBADF);
 }
