@@ -24,10 +24,8 @@ Result<Endpoint*> Server::resolve(const nvlf_addr& addr) {
     if (addr.fabric != 0 && addr.fabric != address_of(Endpoint{}).fabric) return Errno{EXDEV};
     if (addr.epoch == 0) {
         if (addr.endpoint != 0 || addr.service == 0) return Errno{EINVAL};
-        Endpoint* endpoint = endpoints_.find_service(addr.service);
-        if (endpoint == nullptr) return Errno{ENOENT};
-        if (addr.device != NVLF_DEVICE_ANY && addr.device != endpoint->device) return Errno{ENOENT};
-        return endpoint;
+        Endpoint* endpoint = endpoints_.find_service(addr.service, addr.device);
+        return endpoint != nullptr ? Result<Endpoint*>{endpoint} : Errno{ENOENT};
     }
     auto endpoint = endpoints_.find_exact(addr.endpoint, addr.epoch);
     // Somebody changed an address that we made.
@@ -43,7 +41,7 @@ Errno Server::ep_publish(Client& client, nvlf_ioc_ep_publish& a, Descriptors& ou
     if (const Errno e = check_device(a.device); e.failed()) return e;
     const auto region = client.allocations.find(a.region);
     if (region == client.allocations.end()) return Errno{ENOENT};
-    if (a.service != 0 && endpoints_.find_service(a.service) != nullptr) return Errno{EADDRINUSE};
+    if (a.service != 0 && endpoints_.find_service(a.service, a.device) != nullptr) return Errno{EADDRINUSE};
     if (client.endpoints.size() >= config_.limits.endpoints_per_file) return Errno{EDQUOT};
     if (endpoints_.count() >= config_.limits.endpoints) return Errno{EMFILE};
     if (const Errno e = check_descriptors(client, 2); e.failed()) return e;

@@ -23,9 +23,14 @@ Endpoint* EndpointTable::find(std::uint32_t id) {
     return it != table_.end() ? &it->second : nullptr;
 }
 
-Endpoint* EndpointTable::find_service(std::uint64_t service) {
-    const auto it = services_.find(service);
-    return it != services_.end() ? find(it->second) : nullptr;
+Endpoint* EndpointTable::find_service(std::uint64_t service, std::uint32_t device) {
+    // Those of one service lie in the order in which they came.
+    const auto [first, last] = services_.equal_range(service);
+    for (auto it = first; it != last; ++it) {
+        Endpoint* endpoint = find(it->second);
+        if (device == NVLF_DEVICE_ANY || endpoint->device == device) return endpoint;
+    }
+    return nullptr;
 }
 
 Result<Endpoint*> EndpointTable::find_exact(std::uint32_t id, std::uint32_t epoch) {
@@ -58,7 +63,9 @@ Endpoint& EndpointTable::publish(Endpoint endpoint) {
 void EndpointTable::withdraw(Endpoint& endpoint) {
     const std::uint32_t id = endpoint.id;
     live_store<decltype(nvlf_state_endpoint::epoch)>(state_.endpoints()[id].epoch, 0);
-    if (endpoint.service != 0) services_.erase(endpoint.service);
+    const auto [first, last] = services_.equal_range(endpoint.service);
+    const auto name = std::find_if(first, last, [&](const auto& entry) { return entry.second == id; });
+    if (name != last) services_.erase(name);
     const auto peers = std::move(endpoint.peers);
     for (const std::uint32_t peer : peers) drop_channel(endpoint, peer);
     --endpoint.region->regions;

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 #include <queue>
 #include <unordered_map>
@@ -69,11 +70,12 @@ public:
     [[nodiscard]] std::uint32_t channel_count() const noexcept { return static_cast<std::uint32_t>(channels_.size()); }
 
     [[nodiscard]] Endpoint* find(std::uint32_t id);
-    [[nodiscard]] Endpoint* find_service(std::uint64_t service);
+    // Of this name on this device; on NVLF_DEVICE_ANY the one that has had it longest.
+    [[nodiscard]] Endpoint* find_service(std::uint64_t service, std::uint32_t device);
     // ENOENT: there never was one with this id and epoch. ESTALE: there was.
     [[nodiscard]] Result<Endpoint*> find_exact(std::uint32_t id, std::uint32_t epoch);
 
-    // `endpoint` complete but for id and epoch; its service is free. It lives in the state region afterwards.
+    // `endpoint` complete but for id and epoch; its service is free on its device. It lives in the state region afterwards.
     Endpoint& publish(Endpoint endpoint);
     // on_peer_gone(survivor, gone) for each endpoint that had a channel with it; on_channel_gone for each channel.
     void withdraw(Endpoint& endpoint);
@@ -100,7 +102,7 @@ private:
     std::size_t max_left_offers_;
     std::size_t left_offers_ = 0;
     std::unordered_map<std::uint32_t, Endpoint> table_;
-    std::unordered_map<std::uint64_t, std::uint32_t> services_;
+    std::multimap<std::uint64_t, std::uint32_t> services_;
     std::unordered_map<std::uint64_t, Channel> channels_;
     std::vector<std::uint32_t> epochs_; // The last one of each id ever used.
     std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> free_ids_;

@@ -41,7 +41,7 @@ bool lives(nvlf_fabric* fabric, const nvlf_addr& address) noexcept {
     if (to >= by_addr.size()) by_addr.resize(to + 1, nullptr);
     const bool by_service = address.endpoint == 0 && address.epoch == 0;
     if (!by_service && by_endpoint.count(endpoint_key(address)) == 0) accept_all(); // It may have come first.
-    Peer* peer = known(address);
+    Peer* peer = by_service ? nullptr : known(address);
     if (peer == nullptr) {
         if (gone(to) != 0) return error = -FI_EHOSTUNREACH, nullptr;
         if (contact_addr == to && Clock::now() < contact_next) return error = -FI_EAGAIN, nullptr;
@@ -59,17 +59,10 @@ bool lives(nvlf_fabric* fabric, const nvlf_addr& address) noexcept {
     return nullptr;
 }
 
-// The peer at an address, as far as we have met it. A service may have a new endpoint: only a living one is known by it.
+// The peer at a complete address, as far as we have met it. Whose a service is at the moment only the carrier knows.
 Peer* Endpoint::known(const nvlf_addr& address) noexcept {
-    if (address.endpoint != 0 || address.epoch != 0) {
-        const auto there = by_endpoint.find(endpoint_key(address));
-        return there == by_endpoint.end() ? nullptr : there->second;
-    }
-    for (Peer* peer : live)
-        if (peer->address.service == address.service &&
-            (address.device == NVLF_DEVICE_ANY || address.device == peer->address.device))
-            return peer;
-    return nullptr;
+    const auto there = by_endpoint.find(endpoint_key(address));
+    return there == by_endpoint.end() ? nullptr : there->second;
 }
 
 // Asks the carrier for the channel. 0 or a negative errno.

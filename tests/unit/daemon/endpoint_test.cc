@@ -108,17 +108,31 @@ BOOST_FIXTURE_TEST_CASE(the_region_of_an_endpoint_cannot_be_freed_while_it_lives
     BOOST_TEST(bench.free(alice, memory.a.handle) == 0);
 }
 
-BOOST_FIXTURE_TEST_CASE(a_service_name_is_unique_until_its_endpoint_is_gone, Fixture) {
+BOOST_FIXTURE_TEST_CASE(a_service_name_is_unique_on_its_device_until_its_endpoint_is_gone, Fixture) {
     const auto s = bench.publish(alice, 7, 2);
     BOOST_REQUIRE_EQUAL(s.error, 0);
-    BOOST_TEST(bench.publish(bob, 7, 3).error == EADDRINUSE);
+    BOOST_TEST(bench.publish(bob, 7, 2).error == EADDRINUSE);
     BOOST_TEST(same(lookup(bench, bob, service(7)).a.addr, s.a.addr));
     BOOST_TEST(same(lookup(bench, bob, service(7, 2)).a.addr, s.a.addr));
     BOOST_TEST(lookup(bench, bob, service(7, 3)).error == ENOENT);
     BOOST_TEST(lookup(bench, bob, service(8)).error == ENOENT);
     bench.gone(alice);
     BOOST_TEST(lookup(bench, bob, service(7)).error == ENOENT);
-    BOOST_TEST(bench.publish(bob, 7, 3).error == 0);
+    BOOST_TEST(bench.publish(bob, 7, 2).error == 0);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_service_on_any_device_is_the_one_that_came_first, Fixture) {
+    const auto first = bench.publish(alice, 7, 2);
+    const auto second = bench.publish(bob, 7, 1);
+    const auto third = bench.publish(bob, 7, 3);
+    BOOST_REQUIRE(first.error == 0 && second.error == 0 && third.error == 0);
+    BOOST_TEST(same(lookup(bench, bob, service(7)).a.addr, first.a.addr));
+    BOOST_TEST(same(lookup(bench, bob, service(7, 1)).a.addr, second.a.addr));
+    BOOST_TEST(withdraw(bench, bob, second.a.addr.endpoint) == 0);
+    BOOST_TEST(same(lookup(bench, bob, service(7)).a.addr, first.a.addr));
+    BOOST_TEST(lookup(bench, bob, service(7, 1)).error == ENOENT);
+    bench.gone(alice);
+    BOOST_TEST(same(lookup(bench, bob, service(7)).a.addr, third.a.addr));
 }
 
 BOOST_FIXTURE_TEST_CASE(an_address_is_checked_field_by_field, Fixture) {

@@ -221,7 +221,7 @@ NVLF_API uint64_t nvlf_fla(struct nvlf_fabric* fabric, const void* ptr) NVLF_NOE
 /* ---- Endpoints and channels ------------------------------------------------------------------------------------ */
 
 /*
- * Publishes an endpoint on `device`. `service` is a name unique in the fabric, or 0 (see nvlf_service). The library
+ * Publishes an endpoint on `device`. `service` is a name unique on the device, or 0 (see nvlf_service). The library
  * allocates the region of `region_bytes` (at least sizeof(struct nvlf_region)), fills in its header, and maps it
  * writable here: nvlf_ep_region. -EADDRINUSE, -EMFILE.
  */

@@ -30,7 +30,7 @@
  *   ENOENT           no such handle, endpoint or service; the path does not exist
  *   EACCES           the token is not one, or grants less than is asked
  *   EPERM            the caller does not own the fabric (ADMIN_*, GET_CLIENT)
- *   EADDRINUSE       another endpoint has this service name
+ *   EADDRINUSE       another endpoint of the device has this service name
  *   ESTALE           the address is that of an endpoint that is gone
  *   EXDEV            the address is of another fabric
  *   EHOSTDOWN        the device that should do it is down
@@ -265,7 +265,7 @@ struct nvlf_ioc_mem_import {
 struct nvlf_ioc_ep_publish {
 	__u32 size;
 	__u32 device;
-	__aligned_u64 service; /* Unique in the fabric; 0: none. */
+	__aligned_u64 service; /* Unique on the device; 0: none. */
 	__u32 region;
 	__u32 flags; /* None defined. */
 	__u32 doorbell_fd; /* out, and all that follows */
