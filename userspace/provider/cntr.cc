@@ -23,9 +23,7 @@ int Cntr::try_wait() noexcept {
         [](void* self) noexcept -> ssize_t {
             Cntr& cntr = *static_cast<Cntr*>(self);
             cntr.endpoints.progress();
-            const bool news =
-                cntr.value.load() != cntr.seen_value.load() || cntr.errors.load() != cntr.seen_errors.load();
-            return news ? 0 : -FI_EAGAIN;
+            return cntr.news() ? 0 : -FI_EAGAIN;
         },
         this);
 }
@@ -106,6 +104,7 @@ int cntr_wait(fid_cntr* fid, std::uint64_t threshold, int timeout) {
 int cntr_close(fid* object) {
     Cntr& cntr = cntr_of(reinterpret_cast<fid_cntr*>(object));
     if (cntr.refs.load(std::memory_order_acquire) != 0) return -FI_EBUSY;
+    cntr.wait.leave(*object);
     cntr.domain.cntrs.fetch_sub(1, std::memory_order_acq_rel);
     cntr.domain.refs.fetch_sub(1, std::memory_order_acq_rel);
     delete &cntr;
@@ -138,13 +137,15 @@ int cntr_open(fid_domain* fid, fi_cntr_attr* attr, fid_cntr** ret_cntr, void* co
     Domain& domain = domain_of(fid);
     std::unique_ptr<Cntr> cntr{new (std::nothrow) Cntr{domain}};
     if (!cntr) return -FI_ENOMEM;
-    if (const int ret = cntr->wait.open(attr->wait_obj); ret != 0) return ret;
+    if (const int ret = cntr->wait.open(attr->wait_obj, attr->wait_set); ret != 0) return ret;
+    cntr->fid = {.fid = {.fclass = FI_CLASS_CNTR, .context = context, .ops = &cntr_fid_ops}, .ops = &cntr_ops};
+    if (const int ret = cntr->wait.join(cntr->fid.fid); ret != 0) return ret;
     if (domain.cntrs.fetch_add(1, std::memory_order_acq_rel) >= cntrs_per_domain) {
         domain.cntrs.fetch_sub(1, std::memory_order_acq_rel);
+        cntr->wait.leave(cntr->fid.fid);
         return -FI_EMFILE;
     }
     domain.refs.fetch_add(1, std::memory_order_acq_rel);
-    cntr->fid = {.fid = {.fclass = FI_CLASS_CNTR, .context = context, .ops = &cntr_fid_ops}, .ops = &cntr_ops};
     *ret_cntr = &cntr.release()->fid;
     return 0;
 }

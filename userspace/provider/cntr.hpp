@@ -34,6 +34,11 @@ struct Cntr {
     void remove_endpoint(Endpoint& endpoint) noexcept { endpoints.remove(endpoint, wait); }
 
     void progress() noexcept;
+    // It has changed since it was last read.
+    [[nodiscard]] bool news() const noexcept {
+        return value.load(std::memory_order_seq_cst) != seen_value.load(std::memory_order_relaxed) ||
+               errors.load(std::memory_order_seq_cst) != seen_errors.load(std::memory_order_relaxed);
+    }
     [[nodiscard]] int try_wait() noexcept; // fi_trywait: 0 or -FI_E*.
     [[nodiscard]] Waitable waitable() noexcept { return {wait, &endpoints, domain.nvlf}; }
 

@@ -50,18 +50,21 @@ bool CompletionRing::make_room() noexcept {
 void CompletionRing::mark_overrun() noexcept {
     if (overrun_queued_) return; // Said already, and not yet read.
     ring_[tail_++ & mask_] = {overrun_.c, &overrun_};
+    ++errors_;
     overrun_queued_ = true;
 }
 
 void CompletionRing::push_error(const Failure& failure) noexcept {
     if (tail_ - head_ >= mask_ && !make_room()) return;
     Failure* const copy = new (std::nothrow) Failure{failure};
-    if (copy == nullptr) mark_overrun();
-    else ring_[tail_++ & mask_] = {failure.c, copy};
+    if (copy == nullptr) return mark_overrun();
+    ring_[tail_++ & mask_] = {failure.c, copy};
+    ++errors_;
 }
 
 Failure CompletionRing::pop_error() noexcept {
     Failure* const failure = ring_[head_++ & mask_].failure;
+    --errors_;
     Failure copy = *failure;
     if (failure == &overrun_) overrun_queued_ = false;
     else delete failure;
@@ -82,6 +85,11 @@ void Cq::progress() noexcept {
     if (wait.armed()) [[unlikely]]
         end_try_wait(waitable());
     endpoints.progress();
+}
+
+bool Cq::holds(std::size_t entries) noexcept {
+    const std::lock_guard guard{lock_};
+    return ring_.size() >= entries || ring_.any_error();
 }
 
 ssize_t Cq::peek() noexcept {
@@ -205,17 +213,22 @@ struct CqCalls {
         return sreadfrom(fid, buf, count, nullptr, cond, timeout);
     }
 
-    // The condition is a hint, which a caller may not rely on: we wake for every completion.
-    static ssize_t sreadfrom(fid_cq* fid, void* buf, std::size_t count, fi_addr_t* ret_sources, const void*,
+    struct Args {
+        Cq& cq;
+        CqEntry* entries;
+        std::size_t count;
+        fi_addr_t* sources;
+        std::size_t threshold;
+    };
+
+    static ssize_t sreadfrom(fid_cq* fid, void* buf, std::size_t count, fi_addr_t* ret_sources, const void* condition,
                              int timeout) {
         Cq& cq = cq_of(fid);
         if (!cq.wait.can_block() || (buf == nullptr && count > 0)) return -FI_EINVAL;
-        struct Args {
-            Cq& cq;
-            CqEntry* entries;
-            std::size_t count;
-            fi_addr_t* sources;
-        } args{cq, static_cast<CqEntry*>(buf), count, ret_sources};
+        Args args{cq, static_cast<CqEntry*>(buf), count, ret_sources, 1};
+        if (cq.wait_cond == FI_CQ_COND_THRESHOLD && condition != nullptr)
+            args.threshold = *static_cast<const std::size_t*>(condition);
+        if (args.threshold > 1) return sread_many(args, timeout);
         const Look look = [](void* self) noexcept -> ssize_t {
             const Args& a = *static_cast<Args*>(self);
             ssize_t got = a.cq.pop(a.entries, a.count, a.sources);
@@ -224,6 +237,18 @@ struct CqCalls {
             return a.cq.pop(a.entries, a.count, a.sources);
         };
         return block(cq.waitable(), look, &args, timeout, -FI_EAGAIN);
+    }
+
+    // Until so many entries wait, or an error does. Who is signalled or timed out gets those that are there.
+    static ssize_t sread_many(Args& args, int timeout) {
+        const Look look = [](void* self) noexcept -> ssize_t {
+            const Args& a = *static_cast<Args*>(self);
+            if (!a.cq.holds(a.threshold)) a.cq.progress();
+            return a.cq.holds(a.threshold) ? 0 : -FI_EAGAIN;
+        };
+        const ssize_t waited = block(args.cq.waitable(), look, &args, timeout, -FI_EAGAIN);
+        const ssize_t got = args.cq.pop(args.entries, args.count, args.sources);
+        return got == -FI_EAGAIN && waited != 0 ? waited : got;
     }
 
     static fi_ops_cq ops;
@@ -235,7 +260,7 @@ ssize_t cq_readerr(fid_cq* fid, fi_cq_err_entry* entry, std::uint64_t) { return 
 
 int cq_signal(fid_cq* fid) {
     Cq& cq = cq_of(fid);
-    if (!cq.wait.can_block()) return -FI_EINVAL;
+    if (!cq.wait.can_signal()) return -FI_EINVAL;
     cq.wait.signal();
     return 0;
 }
@@ -252,6 +277,7 @@ const char* cq_strerror(fid_cq*, int prov_errno, const void*, char* buf, std::si
 int cq_close(fid* object) {
     Cq& cq = cq_of(reinterpret_cast<fid_cq*>(object));
     if (cq.refs.load(std::memory_order_acquire) != 0) return -FI_EBUSY;
+    cq.wait.leave(*object);
     cq.domain.cqs.fetch_sub(1, std::memory_order_acq_rel);
     cq.domain.refs.fetch_sub(1, std::memory_order_acq_rel);
     delete &cq;
@@ -303,14 +329,17 @@ int cq_open(fid_domain* fid, fi_cq_attr* attr, fid_cq** ret_cq, void* context) n
 
     Domain& domain = domain_of(fid);
     auto cq = std::make_unique<Cq>(domain, entries, limit + 1); // One entry is never used.
-    if (const int ret = cq->wait.open(attr->wait_obj); ret != 0) return ret;
+    cq->wait_cond = attr->wait_cond;
+    if (const int ret = cq->wait.open(attr->wait_obj, attr->wait_set); ret != 0) return ret;
+    cq->fid = {.fid = {.fclass = FI_CLASS_CQ, .context = context, .ops = &cq_fid_ops}, .ops = ops};
+    if (const int ret = cq->wait.join(cq->fid.fid); ret != 0) return ret;
     if (domain.cqs.fetch_add(1, std::memory_order_acq_rel) >= cqs_per_domain) {
         domain.cqs.fetch_sub(1, std::memory_order_acq_rel);
+        cq->wait.leave(cq->fid.fid);
         return -FI_EMFILE;
     }
     domain.refs.fetch_add(1, std::memory_order_acq_rel);
     if (attr->format == FI_CQ_FORMAT_UNSPEC) attr->format = FI_CQ_FORMAT_CONTEXT;
-    cq->fid = {.fid = {.fclass = FI_CLASS_CQ, .context = context, .ops = &cq_fid_ops}, .ops = ops};
     *ret_cq = &cq.release()->fid;
     return 0;
 } catch (const std::bad_alloc&) {

@@ -58,6 +58,8 @@ public:
     void push_error(const Failure& failure) noexcept;
 
     [[nodiscard]] bool empty() const noexcept { return head_ == tail_; }
+    [[nodiscard]] std::size_t size() const noexcept { return tail_ - head_; }
+    [[nodiscard]] bool any_error() const noexcept { return errors_ > 0; }
     [[nodiscard]] bool error_next() const noexcept { return !empty() && ring_[head_ & mask_].failure != nullptr; }
     // The next completion: only when not empty and no error is next.
     [[nodiscard]] const Completion& front() const noexcept { return ring_[head_ & mask_].completion; }
@@ -82,6 +84,7 @@ private:
     std::size_t limit_;
     std::size_t head_ = 0; // Free-running.
     std::size_t tail_ = 0;
+    std::size_t errors_ = 0; // Entries with a failure.
     Failure overrun_;
     bool overrun_queued_ = false;
 };
@@ -115,17 +118,19 @@ struct Cq {
     template <class CqEntry>
     ssize_t read(CqEntry* ret_entries, std::size_t count, fi_addr_t* ret_sources) noexcept;
     ssize_t read_error(fi_cq_err_entry* entry) noexcept;
-    [[nodiscard]] int try_wait() noexcept; // fi_trywait: 0 or -FI_E*.
+    [[nodiscard]] int try_wait() noexcept;                  // fi_trywait: 0 or -FI_E*.
+    [[nodiscard]] bool holds(std::size_t entries) noexcept; // So many at least, or an error.
+    [[nodiscard]] ssize_t peek() noexcept;                  // 0 when a completion is next, -FI_EAVAIL, -FI_EAGAIN
+    void progress() noexcept;
+    [[nodiscard]] Waitable waitable() noexcept { return {wait, &endpoints, domain.nvlf}; }
 
     WaitObject wait;
     EndpointList endpoints;
+    enum fi_cq_wait_cond wait_cond = FI_CQ_COND_NONE;
 
 private:
     template <class CqEntry>
     ssize_t pop(CqEntry* ret_entries, std::size_t count, fi_addr_t* ret_sources) noexcept;
-    [[nodiscard]] ssize_t peek() noexcept; // 0 when a completion is next, -FI_EAVAIL, -FI_EAGAIN
-    void progress() noexcept;
-    [[nodiscard]] Waitable waitable() noexcept { return {wait, &endpoints, domain.nvlf}; }
     template <class CqEntry>
     friend struct CqCalls;
 

@@ -13,6 +13,7 @@
 #include "eq.hpp"
 #include "info.hpp"
 #include "none.hpp"
+#include "poll_set.hpp"
 #include "provider.hpp"
 
 namespace nvlf::ofi {
@@ -56,7 +57,7 @@ fi_ops_domain domain_ops{
     .endpoint = domain_endpoint,
     .scalable_ep = none,
     .cntr_open = cntr_open,
-    .poll_open = none,
+    .poll_open = poll_set_open,
     .stx_ctx = none,
     .srx_ctx = none,
     .query_atomic = none,

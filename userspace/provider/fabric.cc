@@ -2,16 +2,17 @@
 // fabric.cc - see fabric.hpp.
 #include "fabric.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <new>
+#include <span>
 
-#include "cntr.hpp"
-#include "cq.hpp"
 #include "domain.hpp"
 #include "eq.hpp"
 #include "none.hpp"
-#include "provider.hpp"
+#include "wait_set.hpp"
+#include "waitable.hpp"
 
 namespace nvlf::ofi {
 namespace {
@@ -23,22 +24,25 @@ int fabric_close(fid* object) {
     return 0;
 }
 
-int try_wait_one(fid* object) noexcept {
-    if (object == nullptr) return -FI_EINVAL;
-    switch (object->fclass) {
-    case FI_CLASS_CQ: return cq_of(reinterpret_cast<fid_cq*>(object)).try_wait();
-    case FI_CLASS_CNTR: return cntr_of(reinterpret_cast<fid_cntr*>(object)).try_wait();
-    case FI_CLASS_EQ: return eq_of(reinterpret_cast<fid_eq*>(object)).try_wait();
-    default: return -FI_EINVAL;
-    }
+int try_wait_one(fid& object) noexcept {
+    if (object.fclass == FI_CLASS_WAIT) return wait_set_of(reinterpret_cast<fid_wait*>(&object)).try_wait();
+    return try_wait(object);
 }
 
-// The order matters not: whatever was armed before one had something to read is disarmed by its own next read.
+void stop_one(fid& object) noexcept {
+    if (object.fclass == FI_CLASS_WAIT) wait_set_of(reinterpret_cast<fid_wait*>(&object)).stop_waiting();
+    else stop_waiting(object);
+}
+
+// Whatever was armed before one had something to read is disarmed by its own next read.
 int fabric_trywait(fid_fabric*, fid** objects, int count) {
     if (count < 0 || (objects == nullptr && count > 0)) return -FI_EINVAL;
-    for (int i = 0; i < count; ++i) {
-        if (const int ret = try_wait_one(objects[i]); ret != 0) return ret;
-    }
+    const std::span all{objects, static_cast<std::size_t>(count)};
+    if (std::find(all.begin(), all.end(), nullptr) != all.end()) return -FI_EINVAL;
+    if (count > 1)
+        for (fid* object : all) stop_one(*object);
+    for (fid* object : all)
+        if (const int ret = try_wait_one(*object); ret != 0) return ret;
     return 0;
 }
 
@@ -49,7 +53,7 @@ fi_ops_fabric fabric_ops{
     .domain = domain_open,
     .passive_ep = none, // Connections are for FI_EP_MSG.
     .eq_open = eq_open,
-    .wait_open = none,
+    .wait_open = wait_set_open,
     .trywait = fabric_trywait,
     .domain2 = none, // The core calls domain when there are no flags.
 };

@@ -13,27 +13,32 @@
 #include <climits>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "base/result.hpp"
 #include "nvlf/nvlf.h"
 #include "params.hpp"
+#include "wait_set.hpp"
 
 namespace nvlf::ofi {
 
-int WaitObject::open(enum fi_wait_obj kind) noexcept {
+int WaitObject::open(enum fi_wait_obj kind, fid_wait* set) noexcept {
     switch (kind) {
     case FI_WAIT_NONE:
     case FI_WAIT_YIELD: kind_ = kind; return 0;
     case FI_WAIT_UNSPEC:
-    case FI_WAIT_FD: break;
+    case FI_WAIT_FD:
+    case FI_WAIT_POLLFD: break;
     case FI_WAIT_SET:
-    case FI_WAIT_MUTEX_COND:
-    case FI_WAIT_POLLFD: return -FI_ENOSYS;
+        if (set == nullptr || set->fid.fclass != FI_CLASS_WAIT) return -FI_EINVAL;
+        set_ = &wait_set_of(set);
+        break;
+    case FI_WAIT_MUTEX_COND: return -FI_ENOSYS;
     default: return -FI_EINVAL;
     }
     event_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!event_) return last_errno().negative();
-    if (kind == FI_WAIT_FD) {
+    if (kind != FI_WAIT_UNSPEC) {
         epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
         epoll_event event{};
         event.events = EPOLLIN;
@@ -44,13 +49,32 @@ int WaitObject::open(enum fi_wait_obj kind) noexcept {
     return 0;
 }
 
+int WaitObject::join(fid& owner) noexcept { return set_ != nullptr ? set_->add(owner, epoll_.get()) : 0; }
+
+void WaitObject::leave(fid& owner) noexcept {
+    if (set_ != nullptr) set_->remove(owner, epoll_.get());
+}
+
+int give_descriptor(enum fi_wait_obj kind, int fd, void* arg) noexcept {
+    if (arg == nullptr) return -FI_EINVAL;
+    if (kind == FI_WAIT_FD) {
+        *static_cast<int*>(arg) = fd;
+        return 0;
+    }
+    if (kind != FI_WAIT_POLLFD) return -FI_ENODATA;
+    // One that never changes, though what lies behind it does.
+    auto& array = *static_cast<fi_wait_pollfd*>(arg);
+    array.change_index = 1;
+    const std::size_t room = std::exchange(array.nfds, 1);
+    if (room < 1) return -FI_ETOOSMALL;
+    if (array.fd == nullptr) return -FI_EINVAL;
+    array.fd[0] = {.fd = fd, .events = POLLIN, .revents = 0};
+    return 0;
+}
+
 int WaitObject::control(int command, void* arg) const noexcept {
     switch (command) {
-    case FI_GETWAIT:
-        if (arg == nullptr) return -FI_EINVAL;
-        if (!epoll_) return -FI_ENODATA; // Only FI_WAIT_FD has one to give away.
-        *static_cast<int*>(arg) = epoll_.get();
-        return 0;
+    case FI_GETWAIT: return give_descriptor(kind_, epoll_.get(), arg);
     case FI_GETWAITOBJ:
         if (arg == nullptr) return -FI_EINVAL;
         *static_cast<enum fi_wait_obj*>(arg) = kind_;
@@ -209,18 +233,22 @@ ssize_t sleep_once(const Waitable& object, Look look, void* self, int timeout_ms
     return got;
 }
 
-// Rounded up: poll must not return before the deadline, or we would spin through the last millisecond.
-int remaining_ms(Clock::time_point now, Clock::time_point deadline) noexcept {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - now).count();
+} // namespace
+
+Deadline::Deadline(int timeout_ms) noexcept
+    : end_{Clock::now() + std::chrono::milliseconds{std::max(timeout_ms, 0)}}, never_{timeout_ms < 0} {}
+
+bool Deadline::passed() const noexcept { return !never_ && Clock::now() >= end_; }
+
+int Deadline::remaining_ms() const noexcept {
+    if (never_) return -1;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end_ - Clock::now()).count();
     return static_cast<int>(std::clamp<decltype(left)>(left, 0, INT_MAX));
 }
 
-} // namespace
-
 ssize_t block(const Waitable& object, Look look, void* self, int timeout_ms, ssize_t timed_out) noexcept {
-    const Clock::time_point start = Clock::now();
-    const Clock::time_point deadline = start + std::chrono::milliseconds{std::max(timeout_ms, 0)};
-    const Clock::time_point spin_until = start + std::chrono::microseconds{params().wait_spin_us};
+    const Deadline deadline{timeout_ms};
+    const Clock::time_point spin_until = Clock::now() + std::chrono::microseconds{params().wait_spin_us};
     bool slept = false;
     for (ssize_t got = look(self);; got = look(self)) {
         if (got != -FI_EAGAIN) {
@@ -229,15 +257,14 @@ ssize_t block(const Waitable& object, Look look, void* self, int timeout_ms, ssi
             return got;
         }
         if (object.wait.take_signal()) return -FI_EAGAIN;
-        const Clock::time_point now = Clock::now();
-        if (timeout_ms >= 0 && now >= deadline) return timed_out;
+        if (deadline.passed()) return timed_out;
         // After a sleep only: it costs a system call. Without a carrier the descriptors stay readable for ever.
         if (slept && object.fabric != nullptr && nvlf_poll_alive(object.fabric) == 0) return -FI_ENODEV;
-        if (object.wait.kind() == FI_WAIT_YIELD || now < spin_until) {
+        if (object.wait.kind() == FI_WAIT_YIELD || Clock::now() < spin_until) {
             ::sched_yield();
             continue;
         }
-        got = sleep_once(object, look, self, timeout_ms < 0 ? -1 : remaining_ms(now, deadline));
+        got = sleep_once(object, look, self, deadline.remaining_ms());
         slept = true;
         if (got != -FI_EAGAIN) {
             object.wait.notify();

@@ -14,6 +14,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -28,16 +29,22 @@ struct nvlf_fabric;
 
 namespace nvlf::ofi {
 
+struct WaitSet;
+
 // Answers -FI_EAGAIN while there is nothing, after having driven progress; anything else ends the waiting.
 using Look = ssize_t (*)(void* self);
 
 class WaitObject {
 public:
-    // -FI_ENOSYS for wait sets, mutexes and poll arrays; -FI_EINVAL for what is no wait object.
-    [[nodiscard]] int open(enum fi_wait_obj kind) noexcept;
+    // `set` counts for FI_WAIT_SET only. -FI_ENOSYS for mutexes; -FI_EINVAL for what is no wait object.
+    [[nodiscard]] int open(enum fi_wait_obj kind, fid_wait* set) noexcept;
+    // The object that waits by this one enters and leaves its wait set, if it has one. 0 or -FI_E*.
+    [[nodiscard]] int join(fid& owner) noexcept;
+    void leave(fid& owner) noexcept;
 
     [[nodiscard]] enum fi_wait_obj kind() const noexcept { return kind_; }
-    [[nodiscard]] bool can_block() const noexcept { return kind_ != FI_WAIT_NONE; }
+    [[nodiscard]] bool can_block() const noexcept { return kind_ != FI_WAIT_NONE && kind_ != FI_WAIT_SET; }
+    [[nodiscard]] bool can_signal() const noexcept { return kind_ != FI_WAIT_NONE; }
     [[nodiscard]] int control(int command, void* arg) const noexcept; // FI_GETWAIT, FI_GETWAITOBJ
 
     // There is news. Cheap while nobody sleeps. To be called after the news can be seen.
@@ -69,13 +76,15 @@ public:
     [[nodiscard]] std::optional<Ticket> disarm() noexcept;
 
     [[nodiscard]] int event_fd() const noexcept { return event_.get(); }
-    [[nodiscard]] int epoll_fd() const noexcept { return epoll_.get(); } // FI_WAIT_FD only, else -1.
+    // All of it in one descriptor: for FI_WAIT_FD, FI_WAIT_POLLFD and FI_WAIT_SET, else -1.
+    [[nodiscard]] int epoll_fd() const noexcept { return epoll_.get(); }
 
 private:
     void ring() noexcept;
     void silence() noexcept;
 
     enum fi_wait_obj kind_ = FI_WAIT_NONE;
+    WaitSet* set_ = nullptr;
     Fd event_; // Rung for news and signals.
     Fd epoll_; // What the application polls, over event_ and the endpoints' descriptors.
     std::atomic<int> sleepers_{0};
@@ -130,6 +139,22 @@ struct Waitable {
 [[nodiscard]] int begin_try_wait(const Waitable& object, Look look, void* self) noexcept;
 // Ends what begin_try_wait began. Reads call it when wait.armed().
 void end_try_wait(const Waitable& object) noexcept;
+
+// FI_GETWAIT of what sleeps on one descriptor: as `kind` has it, -FI_ENODATA when that shows none.
+[[nodiscard]] int give_descriptor(enum fi_wait_obj kind, int fd, void* arg) noexcept;
+
+// How long poll() may sleep. Rounded up: it must not return before the deadline, or we would spin through the last
+// millisecond. -1 for ever.
+class Deadline {
+public:
+    explicit Deadline(int timeout_ms) noexcept; // < 0: never.
+    [[nodiscard]] bool passed() const noexcept;
+    [[nodiscard]] int remaining_ms() const noexcept;
+
+private:
+    std::chrono::steady_clock::time_point end_;
+    bool never_;
+};
 
 // With more processes than cores, one that polls keeps those from running for whom it waits: so a poll that found nothing
 // too often in a row gives the processor away.
