@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "nvlf/nvlf.h"
+#include "target_memory.hpp"
 #include "two_endpoints.hpp"
 
 namespace {
@@ -15,35 +16,7 @@ using namespace nvlf::test;
 
 BOOST_TEST_GLOBAL_FIXTURE(OwnFabric);
 
-constexpr std::size_t region_size = 2u << 20;
 constexpr std::array<std::size_t, 12> sizes{0, 1, 8, 16, 17, 100, 4096, 32768, 32769, 65536, 1 << 20, region_size};
-
-// Memory of the target: of the heap, or on a device of the fabric.
-struct Target {
-    explicit Target(bool on_fabric) {
-        if (!on_fabric) {
-            heap.resize(region_size);
-            data = heap.data();
-            return;
-        }
-        check(nvlf_open(nullptr, &fabric), nvlf_open_error());
-        check(nvlf_mem_alloc(fabric, 4, region_size, 0, &memory), "nvlf_mem_alloc");
-        void* pointer = nullptr;
-        check(nvlf_mem_map(memory, &pointer), "nvlf_mem_map");
-        data = static_cast<char*>(pointer);
-    }
-    ~Target() {
-        if (memory != nullptr) (void)nvlf_mem_put(memory);
-        if (fabric != nullptr) (void)nvlf_close(fabric);
-    }
-    Target(const Target&) = delete;
-    Target& operator=(const Target&) = delete;
-
-    std::vector<char> heap;
-    nvlf_fabric* fabric = nullptr;
-    nvlf_mem* memory = nullptr;
-    char* data = nullptr;
-};
 
 struct Case {
     explicit Case(bool on_fabric, int mr_mode = 0, std::uint64_t access = FI_REMOTE_READ | FI_REMOTE_WRITE)
@@ -55,7 +28,7 @@ struct Case {
         key = fi_mr_key(m);
         base = mr_mode != 0 ? reinterpret_cast<std::uintptr_t>(target.data) : 0;
     }
-    Target target;
+    TargetMemory target;
     TwoEndpoints pair;
     FidPtr<fid_mr> mr;
     std::uint64_t key = 0;
@@ -232,7 +205,7 @@ BOOST_AUTO_TEST_CASE(on_fabric_memory_the_target_does_nothing) {
 
 BOOST_AUTO_TEST_CASE(a_key_used_again_for_other_memory_is_never_served_from_the_old) {
     Case c{true};
-    Target other{true};
+    TargetMemory other{true};
     const auto out = pattern(64, 6);
     BOOST_TEST(fi_write(c.pair.a.ep.get(), out.data(), 64, nullptr, c.pair.to_b, 0, c.key, nullptr) == 0);
     (void)c.pair.wait(c.pair.a, "first");
