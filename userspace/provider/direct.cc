@@ -81,13 +81,11 @@ bool import_registration(Endpoint& endpoint, Peer& peer, std::uint64_t key) noex
     return false; // The operation goes by messages.
 }
 
-using Places = std::array<std::byte*, iov_limit>;
-
 // Where the segments lie in our memory. False: one of them is not imported yet, or cannot be touched directly.
-bool locate(const Peer& peer, const RmaRequest& request, Places& ret_at) noexcept {
-    const std::uint64_t access = request.write ? FI_REMOTE_WRITE : FI_REMOTE_READ;
-    for (std::size_t i = 0; i < request.segments; ++i) {
-        const RmaSegment& segment = request.segment[i];
+bool locate(const Peer& peer, std::span<const RmaSegment> segments, std::uint64_t access,
+            Endpoint::Places& ret_at) noexcept {
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+        const RmaSegment& segment = segments[i];
         const DirectImport* import = find_import(peer, segment.key);
         if (import == nullptr || (import->access & access) != access || segment.address < import->base) return false;
         const std::uint64_t offset = segment.address - import->base;
@@ -98,11 +96,11 @@ bool locate(const Peer& peer, const RmaRequest& request, Places& ret_at) noexcep
 }
 
 // True: something was, and it is worth while to look again.
-[[gnu::cold]] bool import_missing(Endpoint& endpoint, Peer& peer, const RmaRequest& request) noexcept {
+[[gnu::cold]] bool import_missing(Endpoint& endpoint, Peer& peer, std::span<const RmaSegment> segments) noexcept {
     bool any = false;
-    for (std::size_t i = 0; i < request.segments; ++i) {
-        if (find_import(peer, request.segment[i].key) != nullptr) continue;
-        if (!import_registration(endpoint, peer, request.segment[i].key)) return false;
+    for (const RmaSegment& segment : segments) {
+        if (find_import(peer, segment.key) != nullptr) continue;
+        if (!import_registration(endpoint, peer, segment.key)) return false;
         any = true;
     }
     return any;
@@ -122,11 +120,17 @@ Peer::~Peer() {
     nvlf_channel_put(channel);
 }
 
+// True: all segments lie in memory that we may touch ourselves, at `ret_at`.
+bool Endpoint::reach(Peer& peer, std::span<const RmaSegment> segments, std::uint64_t access, Places& ret_at) noexcept {
+    return locate(peer, segments, access, ret_at) ||
+           (import_missing(*this, peer, segments) && locate(peer, segments, access, ret_at));
+}
+
 // True: done, completion included.
 bool Endpoint::try_direct(Peer& peer, const RmaRequest& request) noexcept {
     Places at{};
-    if (!locate(peer, request, at) && !(import_missing(*this, peer, request) && locate(peer, request, at)))
-        return false;
+    const std::uint64_t access = request.write ? FI_REMOTE_WRITE : FI_REMOTE_READ;
+    if (!reach(peer, {request.segment.data(), request.segments}, access, at)) return false;
     const bool notify = (request.flags & FI_REMOTE_CQ_DATA) != 0;
     if (notify && peer.tx.room(0, control_reserve).failed()) return false;
     std::size_t done = 0;

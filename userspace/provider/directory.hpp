@@ -40,7 +40,7 @@ inline constexpr std::uint32_t directory_slots = 512;
 inline constexpr std::uint32_t directory_probes = 8; // A key lies in one of so many neighbours, or not here.
 
 // Changes with the layout above and with the rules of wire.hpp.
-inline constexpr std::uint64_t directory_magic = 0x31'30'52'49'44'46'4c'56; // "VLFDIR01"
+inline constexpr std::uint64_t directory_magic = 0x32'30'52'49'44'46'4c'56; // "VLFDIR02"
 
 struct Directory {
     std::uint64_t magic;

@@ -10,6 +10,7 @@
 #include "av.hpp"
 #include "cntr.hpp"
 #include "cq.hpp"
+#include "endpoint.hpp"
 #include "eq.hpp"
 #include "info.hpp"
 #include "none.hpp"
@@ -60,7 +61,7 @@ fi_ops_domain domain_ops{
     .poll_open = poll_set_open,
     .stx_ctx = none,
     .srx_ctx = none,
-    .query_atomic = none,
+    .query_atomic = query_atomic,
     .query_collective = none,
     .endpoint2 = none,
 };

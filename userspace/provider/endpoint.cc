@@ -153,7 +153,7 @@ Endpoint::Endpoint(Domain& d, const fi_info& info) noexcept
     fid.msg = &msg_ops;
     fid.rma = &rma_ops;
     fid.tagged = &tagged_ops;
-    fid.atomic = &none_atomic;
+    fid.atomic = &atomic_ops;
     fid.collective = &none_collective;
     if (info.tx_attr != nullptr) tx_flags = info.tx_attr->op_flags;
     if (info.rx_attr != nullptr) rx_flags = info.rx_attr->op_flags;

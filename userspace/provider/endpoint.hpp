@@ -12,13 +12,15 @@
 //   direct.cc    reads and writes on fabric memory, by the initiator alone
 //   onesided.cc  those on other memory, at both ends
 //   progress.cc  slots in: the dispatch, and waiting
-//   msg.cc tagged.cc rma.cc   libfabric's call forms, turned into the few requests below
+//   update.cc    atomic operations, at both ends
+//   msg.cc tagged.cc rma.cc atomic.cc   libfabric's call forms, turned into the few requests below
 //
 // Lock order: endpoint, then completion queue or counter. Everything below enable() holds `lock`, which is none at all
 // under FI_THREAD_DOMAIN.
 #pragma once
 
 #include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
@@ -28,9 +30,11 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "atomic_ops.hpp"
 #include "av.hpp"
 #include "cntr.hpp"
 #include "cq.hpp"
@@ -50,6 +54,8 @@ inline constexpr std::size_t inject_limit = inject_size;
 // Largest message that is pushed without asking; above it a receive must be waiting first.
 inline constexpr std::size_t eager_limit = 16384;
 static_assert(inject_limit <= eager_limit && eager_limit <= piece_bytes);
+// Bytes of the elements of one atomic operation: both its operands fit a piece.
+inline constexpr std::size_t atomic_limit = piece_bytes / 2;
 // Operations of one endpoint that have not ended.
 inline constexpr std::size_t tx_limit = 65536;
 inline constexpr std::size_t rx_limit = 1u << 20;
@@ -92,6 +98,29 @@ struct RmaRequest {
     bool silent = false;
 };
 
+// An atomic operation, on as many elements as its segments hold. Buffers that it does not have are empty.
+struct AtomicRequest {
+    AtomicFunction function = nullptr;
+    Buffers operand{};
+    Buffers compare{};
+    Buffers result{};
+    fi_addr_t to = FI_ADDR_UNSPEC;
+    std::array<RmaSegment, iov_limit> segment{};
+    std::size_t segments = 0;
+    std::uint64_t bytes = 0; // Of all segments.
+    std::uint64_t flags = 0;
+    void* context = nullptr;
+    AtomicClass kind = AtomicClass::base;
+    std::uint8_t datatype = 0;
+    std::uint8_t op = 0;
+    bool silent = false;
+
+    // As completions and counters know it.
+    [[nodiscard]] std::uint64_t completes_as() const noexcept {
+        return FI_ATOMIC | (kind == AtomicClass::base ? FI_WRITE : FI_READ);
+    }
+};
+
 struct Endpoint {
     using Clock = std::chrono::steady_clock;
 
@@ -125,10 +154,11 @@ struct Endpoint {
     [[nodiscard]] bool inherited() const noexcept { return generation != forks.load(std::memory_order_relaxed); }
     [[nodiscard]] bool may_send() const noexcept { return ep != nullptr && av != nullptr; }
 
-    // send.cc, receive.cc, onesided.cc: 0 or -FI_E*
+    // send.cc, receive.cc, onesided.cc, update.cc: 0 or -FI_E*
     [[nodiscard]] ssize_t send(const SendRequest& request) noexcept;
     [[nodiscard]] ssize_t receive(const ReceiveRequest& request) noexcept;
     [[nodiscard]] ssize_t one_sided(const RmaRequest& request) noexcept;
+    [[nodiscard]] ssize_t atomic(const AtomicRequest& request) noexcept;
 
     // progress.cc
     void progress() noexcept;
@@ -190,6 +220,7 @@ struct Endpoint {
     void on_ack(Peer& peer, const nvlf_slot& slot) noexcept;
     void finish(TxOp& op, int error) noexcept;
     void maybe_finish(TxOp& op) noexcept;
+    void fail_tx(std::uint64_t kind, void* context, int error) noexcept;
     void complete_tx(std::uint64_t kind, std::uint64_t flags, void* context, bool silent) noexcept;
 
     // receive.cc
@@ -216,6 +247,9 @@ struct Endpoint {
     void free_rx(RxOp& op) noexcept { rx_ops.give(&op); }
 
     // direct.cc
+    using Places = std::array<std::byte*, iov_limit>;
+    [[nodiscard]] bool reach(Peer& peer, std::span<const RmaSegment> segments, std::uint64_t access,
+                             Places& ret_at) noexcept;
     [[nodiscard]] bool try_direct(Peer& peer, const RmaRequest& request) noexcept;
 
     // onesided.cc
@@ -226,6 +260,14 @@ struct Endpoint {
     [[nodiscard]] bool push_write(Peer& peer, TxOp& op) noexcept;
     [[nodiscard]] bool push_response(Peer& peer, TxOp& op) noexcept;
     [[nodiscard]] bool ask_next_segment(Peer& peer, TxOp& op) noexcept;
+
+    // update.cc
+    [[nodiscard]] bool try_direct(Peer& peer, const AtomicRequest& request) noexcept;
+    [[nodiscard]] ssize_t push_atomic(Peer& peer, const AtomicRequest& request) noexcept;
+    [[nodiscard]] bool on_atomic(Peer& peer, const nvlf_slot& slot) noexcept;
+    [[nodiscard]] bool on_result(Peer& peer, const nvlf_slot& slot) noexcept;
+    [[nodiscard]] bool push_result(Peer& peer, TxOp& op) noexcept;
+    [[nodiscard]] TxOp* begin_result(Peer& peer, std::uint64_t id, std::size_t bytes) noexcept;
 
     // progress.cc: drop_peer and broken answer true, for the slot is dealt with.
     bool drop_peer(Peer& peer, int error) noexcept;
@@ -279,11 +321,30 @@ struct Endpoint {
 
 [[nodiscard]] inline Endpoint& endpoint_of(fid_ep* f) noexcept { return *reinterpret_cast<Endpoint*>(f); }
 
+// The payload that follows a header in a slot, or lies in the ring. False: no honest peer sends such lengths. To be called
+// once for a slot; what it answers is the peer's memory, or the caller's copy of the slot.
+[[nodiscard]] inline bool payload_of(Peer& peer, const nvlf_slot& slot, std::size_t header,
+                                     std::span<const std::byte>& ret_payload) noexcept {
+    if ((slot.flags & wire::flag_ring) != 0) {
+        auto ring = peer.rx.payload(slot.len);
+        if (ring) ret_payload = *ring;
+        return static_cast<bool>(ring);
+    }
+    if (slot.len < header || slot.len > NVLF_SLOT_DATA) return false;
+    ret_payload = std::as_bytes(std::span{slot.data}).subspan(header, slot.len - header);
+    return true;
+}
+
 // Makes the endpoint's region ready for registrations (direct.cc).
 void open_directory(Endpoint& endpoint) noexcept;
 
 extern fi_ops_msg msg_ops;
 extern fi_ops_tagged tagged_ops;
 extern fi_ops_rma rma_ops;
+extern fi_ops_atomic atomic_ops;
+
+// fi_query_atomic (atomic.cc).
+int query_atomic(fid_domain* domain, enum fi_datatype datatype, enum fi_op op, fi_atomic_attr* attr,
+                 std::uint64_t flags);
 
 } // namespace nvlf::ofi

@@ -18,7 +18,7 @@ namespace {
 
 // Capabilities that an application must ask for; the others come for free and are always given. DIRECTED_RECV is among
 // the first because receives would otherwise have to look at a source that the application never meant to set.
-constexpr std::uint64_t primary_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_DIRECTED_RECV | FI_HMEM;
+constexpr std::uint64_t primary_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV | FI_HMEM;
 constexpr std::uint64_t message_directions = FI_SEND | FI_RECV;
 constexpr std::uint64_t rma_directions = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 constexpr std::uint64_t directions = message_directions | rma_directions;
@@ -38,7 +38,7 @@ std::uint64_t granted_caps(std::uint64_t ours, std::uint64_t general, std::uint6
     std::uint64_t caps = (base & ours & (primary_caps | directions)) | (ours & ~(primary_caps | directions));
     // Who names no direction means all of them.
     if ((caps & (FI_MSG | FI_TAGGED)) != 0 && (base & message_directions) == 0) caps |= ours & message_directions;
-    if ((caps & FI_RMA) != 0 && (base & rma_directions) == 0) caps |= ours & rma_directions;
+    if ((caps & (FI_RMA | FI_ATOMIC)) != 0 && (base & rma_directions) == 0) caps |= ours & rma_directions;
     return caps;
 }
 
@@ -113,7 +113,7 @@ int check_ep(const fi_ep_attr& attr, std::uint64_t caps) noexcept {
     if (attr.max_msg_size > max_msg_size) return refuse("max_msg_size", attr.max_msg_size, max_msg_size);
     if (attr.tx_ctx_cnt > 1) return refuse("tx_ctx_cnt (no shared or scalable contexts)", attr.tx_ctx_cnt, 1);
     if (attr.rx_ctx_cnt > 1) return refuse("rx_ctx_cnt (no shared or scalable contexts)", attr.rx_ctx_cnt, 1);
-    if ((caps & FI_RMA) != 0) { // Nothing about the order of one-sided operations is promised.
+    if ((caps & (FI_RMA | FI_ATOMIC)) != 0) { // Nothing about the order of one-sided operations is promised.
         if (attr.max_order_raw_size != 0) return refuse("max_order_raw_size", attr.max_order_raw_size, 0);
         if (attr.max_order_war_size != 0) return refuse("max_order_war_size", attr.max_order_war_size, 0);
         if (attr.max_order_waw_size != 0) return refuse("max_order_waw_size", attr.max_order_waw_size, 0);

@@ -125,16 +125,8 @@ bool Endpoint::on_read_data(Peer& peer, const nvlf_slot& slot) noexcept {
 
 bool Endpoint::on_write(Peer& peer, const nvlf_slot& slot) noexcept {
     const auto write = wire::get<wire::Write>(slot);
-    const bool in_ring = (slot.flags & wire::flag_ring) != 0;
     std::span<const std::byte> payload;
-    if (in_ring) {
-        auto ring = peer.rx.payload(slot.len);
-        if (!ring) return broken(peer);
-        payload = *ring;
-    } else {
-        if (slot.len < sizeof(wire::Write) || slot.len > NVLF_SLOT_DATA) return broken(peer);
-        payload = std::as_bytes(std::span{slot.data}).subspan(sizeof(wire::Write), slot.len - sizeof(wire::Write));
-    }
+    if (!payload_of(peer, slot, sizeof(wire::Write), payload)) return broken(peer);
     auto to = domain.mrs.resolve(slot.tag, write.address, payload.size(), FI_REMOTE_WRITE, this);
     std::uint32_t error = 0;
     if (!to) error = static_cast<std::uint32_t>(to.error().value());

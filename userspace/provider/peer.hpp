@@ -35,6 +35,9 @@ struct TxOp : Pooled, ListHook {
         write,   // Streams pieces, waits for their acknowledgements.
         read,    // Waits for the pieces.
         respond, // Streams the answer to a peer's read. Not the application's.
+        atomic,  // Waits for its acknowledgement.
+        fetch,   // An atomic operation that waits for what it found.
+        result,  // What a peer's atomic operation found waits for room. Not the application's.
     };
     Kind kind = Kind::eager;
     bool streaming = false; // In its peer's list of streams.
@@ -63,6 +66,8 @@ struct TxOp : Pooled, ListHook {
 inline constexpr std::uint32_t control_reserve = 32;
 // Answers that wait for a slot. Past this we stop reading from that peer, who asks faster than it listens.
 inline constexpr std::size_t control_limit = 4096;
+// Results that wait for room. Past this we take no further atomic operation from that peer.
+inline constexpr std::size_t result_limit = 1u << 20;
 // A piece of a large transfer: four fit the data ring, so both ends copy at the same time.
 inline constexpr std::uint32_t piece_bytes = 32u << 10;
 static_assert(piece_bytes <= lane_data_max && piece_bytes <= UINT16_MAX);
@@ -111,7 +116,8 @@ struct Peer {
     boost::intrusive::list<TxOp, boost::intrusive::constant_time_size<false>> streams;
     std::deque<nvlf_slot> control;    // Answers that found no slot.
     std::size_t unexpected_bytes = 0; // Its part of what waits for receives.
-    std::size_t responses = 0;        // Its reads that we answer at the moment.
+    std::size_t responses = 0;        // Its reads that we answer at the moment, and its results.
+    std::size_t result_bytes = 0;     // What its atomic operations found and the lane had no room for.
     std::vector<DirectImport> direct;
 };
 

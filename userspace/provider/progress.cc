@@ -70,6 +70,8 @@ bool Endpoint::dispatch(Peer& peer, const nvlf_slot& slot) noexcept {
     case wire::op_write: return on_write(peer, slot);
     case wire::op_read: return on_read(peer, slot);
     case wire::op_notify: return on_notify(peer, slot);
+    case wire::op_atomic: return on_atomic(peer, slot);
+    case wire::op_result: return on_result(peer, slot);
     case wire::op_bye: peer.said_bye = true; return true;
     default: return broken(peer);
     }

@@ -175,6 +175,7 @@ bool Endpoint::push_piece(Peer& peer, TxOp& op) noexcept {
     if (op.kind == TxOp::Kind::write) return push_write(peer, op);
     if (op.kind == TxOp::Kind::read) return ask_next_segment(peer, op);
     if (op.kind == TxOp::Kind::respond) return push_response(peer, op);
+    if (op.kind == TxOp::Kind::result) return push_result(peer, op);
     const auto bytes = static_cast<std::uint32_t>(std::min<std::size_t>(piece_bytes, op.total - op.offset));
     if (peer.tx.room(bytes, control_reserve).failed()) return false;
     op.local.gather(op.offset, peer.tx.payload(bytes), bytes);
@@ -215,6 +216,9 @@ void Endpoint::on_ack(Peer& peer, const nvlf_slot& slot) noexcept {
         op->offset = op->local.total;
         op->segment_at = op->segments;
         break;
+    case TxOp::Kind::fetch: // So is what should bring something back.
+        if (op->error == 0) op->error = FI_EIO;
+        [[fallthrough]];
     default: op->delivered = true;
     }
     maybe_finish(*op);
@@ -236,14 +240,22 @@ void Endpoint::maybe_finish(TxOp& op) noexcept {
     case TxOp::Kind::read:
         if (op.segment_at < op.segments) return;
         break;
-    case TxOp::Kind::respond: break;
+    case TxOp::Kind::atomic:
+    case TxOp::Kind::fetch:
+        if (!op.delivered) return;
+        break;
+    case TxOp::Kind::respond:
+    case TxOp::Kind::result: break;
     }
     finish(op, static_cast<int>(op.error));
 }
 
 // Reports the end of an operation and gives it back.
 void Endpoint::finish(TxOp& op, int error) noexcept {
-    if (op.kind == TxOp::Kind::respond) { // Nobody's here: the reader learns of an error by an acknowledgement.
+    // Nobody's here: the reader learns of an error by an acknowledgement.
+    if (op.kind == TxOp::Kind::respond || op.kind == TxOp::Kind::result) {
+        if (op.kind == TxOp::Kind::result) op.peer->result_bytes -= op.total;
+        op.copy.reset();
         --op.peer->responses;
         return responses.give(&op);
     }
@@ -251,27 +263,31 @@ void Endpoint::finish(TxOp& op, int error) noexcept {
     switch (op.kind) {
     case TxOp::Kind::write: kind = FI_RMA | FI_WRITE; break;
     case TxOp::Kind::read: kind = FI_RMA | FI_READ; break;
+    case TxOp::Kind::atomic: kind = FI_ATOMIC | FI_WRITE; break;
+    case TxOp::Kind::fetch: kind = FI_ATOMIC | FI_READ; break;
     default: kind = op.tagged ? FI_TAGGED : FI_MSG;
     }
-    if (error == 0) {
-        complete_tx(kind, op.flags, op.context, op.silent);
-    } else {
-        if ((kind & FI_RMA) == 0) kind |= FI_SEND;
-        Cntr* counter = (kind & FI_WRITE) != 0 ? write_cntr : (kind & FI_READ) != 0 ? read_cntr : send_cntr;
-        if (counter != nullptr) counter->add_error(1);
-        if (tx_cq != nullptr) tx_cq->push_error({.c = {.context = op.context, .flags = kind}, .err = error});
-    }
+    if (error == 0) complete_tx(kind, op.flags, op.context, op.silent);
+    else fail_tx(kind, op.context, error);
     op.copy.reset();
     op.error = 0;
     tx_ops.give(&op);
 }
 
-// `kind`: FI_MSG, FI_TAGGED, or FI_RMA with FI_READ or FI_WRITE.
+// Failures are told whatever the application wants to hear of successes. `kind`: as below.
+void Endpoint::fail_tx(std::uint64_t kind, void* context, int error) noexcept {
+    Cntr* counter = (kind & FI_WRITE) != 0 ? write_cntr : (kind & FI_READ) != 0 ? read_cntr : send_cntr;
+    if (counter != nullptr) counter->add_error(1);
+    if ((kind & (FI_RMA | FI_ATOMIC)) == 0) kind |= FI_SEND;
+    if (tx_cq != nullptr) tx_cq->push_error({.c = {.context = context, .flags = kind}, .err = error});
+}
+
+// `kind`: FI_MSG, FI_TAGGED, or FI_RMA or FI_ATOMIC with FI_READ or FI_WRITE.
 void Endpoint::complete_tx(std::uint64_t kind, std::uint64_t flags, void* context, bool silent) noexcept {
     Cntr* counter = (kind & FI_WRITE) != 0 ? write_cntr : (kind & FI_READ) != 0 ? read_cntr : send_cntr;
     if (counter != nullptr) counter->add(1);
     if (silent || tx_cq == nullptr || (tx_selective && (flags & FI_COMPLETION) == 0)) return;
-    if ((kind & FI_RMA) == 0) kind |= FI_SEND;
+    if ((kind & (FI_RMA | FI_ATOMIC)) == 0) kind |= FI_SEND;
     tx_cq->push({.context = context, .flags = kind});
 }
 

@@ -9,6 +9,7 @@
 //   large           rts -> cts -> data ...   the payload moves only when a buffer waits for it
 //   one-sided       write ... -> ack each    on memory that is not fabric memory: the target's progress applies it
 //                   read -> data ... / ack   (a refusal is an ack with an error)
+//                   atomic -> result / ack
 //
 // Identifiers are handles of the sender's own table (pool.hpp); the other end returns them as they came.
 #pragma once
@@ -33,6 +34,8 @@ enum Op : std::uint8_t {
     op_read,      // tag = key.
     op_notify,    // A one-sided write is complete, all of it: here is its remote CQ data.
     op_bye,       // The endpoint closes in good order.
+    op_atomic,    // An atomic operation; tag = key when there is one segment.
+    op_result,    // What an atomic operation found.
 };
 
 enum Flag : std::uint8_t {
@@ -72,6 +75,25 @@ struct Write {
 struct Read {
     std::uint64_t address;
     std::uint64_t bytes;
+    std::uint64_t id;
+};
+// Followed by the segments if they are more than one (as many Segments; then `address` and the tag say nothing), the first
+// operands of all elements and, in its class, the second ones.
+struct Atomic {
+    std::uint64_t address;
+    std::uint64_t id;
+    std::uint32_t count; // Elements.
+    std::uint8_t datatype;
+    std::uint8_t op;
+    std::uint8_t kind;
+    std::uint8_t segments;
+};
+struct Segment {
+    std::uint64_t address;
+    std::uint64_t bytes;
+    std::uint64_t key;
+};
+struct Result { // Followed by the elements.
     std::uint64_t id;
 };
 struct Notify {

@@ -4,8 +4,10 @@
 // The stranger of these tests stands on libnvlf and writes what it likes into its own channel. The endpoint that it
 // bothers, and the honest one, are libfabric's.
 #define BOOST_TEST_MODULE hostile
+#include <rdma/fi_atomic.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -166,6 +168,58 @@ BOOST_AUTO_TEST_CASE(answers_that_a_stranger_does_not_take_do_not_keep_us_from_s
     BOOST_TEST(pair.wait(pair.a, "receive").error == 0);
 }
 
+BOOST_AUTO_TEST_CASE(results_that_a_stranger_does_not_take_do_not_pile_up) {
+    TwoEndpoints pair;
+    std::vector<char> memory(1 << 20);
+    fid_mr* region = nullptr;
+    check(fi_mr_reg(pair.b.domain.get(), memory.data(), memory.size(), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 7, 0,
+                    &region, nullptr),
+          "mr_reg");
+    const FidPtr<fid_mr> owned{region};
+    Stranger stranger{pair.b};
+    // 16 KiB each for a slot without payload: a read needs no operand.
+    nvlf_slot slot = slot_of(wire::op_atomic, 0, sizeof(wire::Atomic), 7);
+    wire::put(slot, wire::Atomic{0, 1, 2048, FI_UINT64, FI_ATOMIC_READ, 1, 1});
+    constexpr std::size_t many = 10'000;
+    BOOST_TEST(stranger.flood(slot, many, pair.b.cq.get()) < many / 10);
+    talk(pair, 1);
+}
+
+BOOST_AUTO_TEST_CASE(atomic_operations_that_no_honest_peer_sends_end_the_conversation_and_touch_nothing) {
+    std::vector<char> memory(4096);
+    const auto refused = [&](const wire::Atomic& atomic, std::uint16_t bytes) {
+        TwoEndpoints pair{{}, {.caps = FI_MSG | FI_TAGGED | FI_ATOMIC | FI_SOURCE}};
+        fid_mr* region = nullptr;
+        check(fi_mr_reg(pair.b.domain.get(), memory.data(), memory.size(), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 7, 0,
+                        &region, nullptr),
+              "mr_reg");
+        const FidPtr<fid_mr> owned{region};
+        Stranger stranger{pair.b};
+        nvlf_slot slot = slot_of(wire::op_atomic, 0, static_cast<std::uint16_t>(sizeof atomic + bytes), 7);
+        wire::put(slot, atomic);
+        std::memset(slot.data + sizeof atomic, 1, NVLF_SLOT_DATA - sizeof atomic);
+        stranger.publish(slot);
+        // Would arrive if it were still listened to.
+        stranger.publish(slot_of(wire::op_msg, 0, 0, 0));
+        check(fi_recv(pair.b.ep.get(), nullptr, 0, nullptr, FI_ADDR_UNSPEC, nullptr), "recv");
+        const Event end = pair.wait(pair.b, "the end of the conversation");
+        return end.error == FI_ECONNABORTED &&
+               std::all_of(memory.begin(), memory.end(), [](char byte) { return byte == 0; });
+    };
+    BOOST_TEST(refused({0, 1, 1, 77, FI_SUM, 0, 1}, 8));                    // No such datatype,
+    BOOST_TEST(refused({0, 1, 1, FI_UINT64, 77, 0, 1}, 8));                 // operation,
+    BOOST_TEST(refused({0, 1, 1, FI_UINT64, FI_SUM, 77, 1}, 8));            // class.
+    BOOST_TEST(refused({0, 1, 1, FI_UINT64, FI_CSWAP, 0, 1}, 16));          // Not in this class.
+    BOOST_TEST(refused({0, 1, 2, FI_UINT64, FI_SUM, 0, 1}, 8));             // More elements than operands.
+    BOOST_TEST(refused({0, 1, 1, FI_UINT64, FI_SUM, 0, 1}, 16));            // Fewer.
+    BOOST_TEST(refused({0, 1, 0, FI_UINT64, FI_SUM, 0, 1}, 0));             // None.
+    BOOST_TEST(refused({0, 1, 1U << 31, FI_UINT64, FI_SUM, 0, 1}, 8));      // Far too many.
+    BOOST_TEST(refused({0, 1, 1, FI_UINT64, FI_SUM, 0, 0}, 8));             // No segment,
+    BOOST_TEST(refused({0, 1, 1, FI_UINT64, FI_SUM, 0, 200}, 8));           // too many,
+    BOOST_TEST(refused({0, 1, 1, FI_UINT64, FI_SUM, 0, 2}, 8));             // none of those announced.
+    BOOST_TEST(!refused({4096, 1, 1, FI_UINT64, FI_ATOMIC_READ, 1, 1}, 0)); // Out of bounds is a mistake, no attack.
+}
+
 BOOST_AUTO_TEST_CASE(a_lane_that_is_written_to_after_its_owners_death_is_not_read_for_ever) {
     TwoEndpoints pair{directed, directed};
     // Each message from the stranger walks past these: reading takes longer than writing.
@@ -222,7 +276,7 @@ BOOST_AUTO_TEST_CASE(random_slots_and_credit_disturb_nobody_else) {
         for (int burst = 0; burst < 20; ++burst) {
             for (int i = 0; i < 16 && stranger.room(); ++i) {
                 // Mostly what an honest peer could have sent: nonsense ends the conversation before it gets interesting.
-                nvlf_slot slot = slot_of(static_cast<std::uint8_t>(1 + random() % wire::op_read),
+                nvlf_slot slot = slot_of(static_cast<std::uint8_t>(1 + random() % wire::op_result),
                                          static_cast<std::uint8_t>(random()),
                                          static_cast<std::uint16_t>(random() % 32 == 0 ? random() : 16 + random() % 33),
                                          random() % 2 == 0 ? 7 : random() % 4);
@@ -230,6 +284,14 @@ BOOST_AUTO_TEST_CASE(random_slots_and_credit_disturb_nobody_else) {
                 for (auto& word : words)
                     word = random() % 3 == 0 ? random() : random() % 3 == 0 ? (random() % 8) << 32 : random() % 70'000;
                 std::memcpy(slot.data, words.data(), sizeof slot.data);
+                if (slot.op == wire::op_atomic) {
+                    const auto kind = static_cast<std::uint8_t>(random() % 2);
+                    wire::put(slot, wire::Atomic{random() % 70'000, random(), 1, FI_UINT64, FI_SUM, kind, 1});
+                    slot.flags = 0;
+                    slot.len = static_cast<std::uint16_t>(sizeof(wire::Atomic) + 8);
+                }
+                // Both are told to the victim's application, which is right, and would be in the way.
+                if (slot.op == wire::op_notify || slot.op == wire::op_bye) slot.op = wire::op_atomic;
                 // A remote write with data is told to whoever registered memory for it: rightly, and it would be in the way.
                 if (slot.op == wire::op_write) slot.flags &= static_cast<std::uint8_t>(~wire::flag_cq_data);
                 stranger.publish(slot);

@@ -53,6 +53,17 @@ BOOST_AUTO_TEST_CASE(empty_hints_and_missing_attributes_ask_for_nothing) {
     BOOST_TEST(info->mode == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(atomics_are_asked_for_and_bring_the_directions_of_one_sided_operations) {
+    const Info info = filled([](fi_info& i) { i.caps = FI_ATOMIC; });
+    BOOST_TEST((info->caps & (FI_ATOMIC | FI_RMA)) == FI_ATOMIC);
+    BOOST_TEST(info->tx_attr->caps == (FI_ATOMIC | FI_READ | FI_WRITE));
+    constexpr std::uint64_t targets = FI_REMOTE_READ | FI_REMOTE_WRITE;
+    BOOST_TEST((info->rx_attr->caps & (FI_ATOMIC | FI_READ | FI_WRITE | targets)) == (FI_ATOMIC | targets));
+    const Info less = filled([](fi_info& i) { i.caps = FI_ATOMIC | FI_WRITE; });
+    BOOST_TEST((less->caps & (FI_READ | FI_WRITE | targets)) == FI_WRITE);
+    BOOST_TEST((filled([](fi_info& i) { i.caps = FI_RMA; })->caps & FI_ATOMIC) == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(wishes_beyond_the_offer_are_refused_and_at_the_offer_granted) {
     struct Case {
         const char* what;
@@ -88,7 +99,6 @@ BOOST_AUTO_TEST_CASE(kinds_that_we_are_not_are_refused) {
     BOOST_TEST(checked([](fi_info& i) { i.ep_attr->protocol = FI_PROTO_SHM; }) == -FI_ENODATA);
     BOOST_TEST(checked([](fi_info& i) { i.addr_format = FI_SOCKADDR_IN; }) == -FI_ENODATA);
     BOOST_TEST(checked([](fi_info& i) { i.addr_format = addr_nvlf; }) == 0);
-    BOOST_TEST(checked([](fi_info& i) { i.caps = FI_MSG | FI_ATOMIC; }) == -FI_ENODATA);
     BOOST_TEST(checked([](fi_info& i) { i.caps = FI_MULTICAST; }) == -FI_ENODATA);
     BOOST_TEST(checked([](fi_info& i) { i.tx_attr->msg_order = FI_ORDER_SAS; }) == 0);
     BOOST_TEST(checked([](fi_info& i) { i.tx_attr->msg_order = FI_ORDER_RAW; }) == -FI_ENODATA);
