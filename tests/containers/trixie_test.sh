@@ -100,7 +100,7 @@ wait $server || fail "the server of fi_pingpong"
 echo "== the conformance suite"
 suites=0
 for suite in "$build"/tests/conformance/provider/*; do
-    [ -f "$suite" ] && [ -x "$suite" ] || continue
+    if [ ! -f "$suite" ] || [ ! -x "$suite" ]; then continue; fi
     inside "$suite" || fail "${suite##*/}"
     suites=$((suites + 1))
 done
