@@ -8,6 +8,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/fd.hpp"
 #include "daemon/events.hpp"
 #include "daemon/memory.hpp"
 
@@ -18,6 +19,7 @@ struct Identity {
     std::uint32_t pid = 0; // 0: not visible in our PID namespace.
     std::uint32_t uid = 0;
     std::string command; // Empty: not visible.
+    Fd process{};        // A pidfd, for EP_PROCESS. Invalid where the kernel has none.
 };
 
 struct Client {

@@ -183,4 +183,19 @@ Errno Server::ep_accept(Client& client, nvlf_ioc_ep_connect& a, Descriptors& out
     return take_offer(*own, *endpoints_.find(own->offers.front()), a, out);
 }
 
+// Whom one has a channel with one knows already; nobody else learns who is who.
+Errno Server::ep_process(Client& client, nvlf_ioc_ep_process& a, Descriptors& out) {
+    const Endpoint* own = own_endpoint(client, a.endpoint);
+    if (own == nullptr) return Errno{ENOENT};
+    const auto peer = a.addr.epoch != 0 ? resolve(a.addr) : Errno{ENOENT};
+    if (!peer) return peer.error();
+    if (endpoints_.find_channel(*own, **peer) == nullptr) return Errno{ENOENT};
+    const Client* owner = find_client((*peer)->owner);
+    if (owner == nullptr || !owner->identity.process) return Errno{EOPNOTSUPP};
+    auto process = duplicate(owner->identity.process.get());
+    if (!process) return process.error();
+    a.process_fd = out.add(std::move(*process));
+    return Errno{};
+}
+
 } // namespace nvlf::daemon

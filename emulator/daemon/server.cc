@@ -58,6 +58,7 @@ constexpr std::array rows{
     row<nvlf_ioc_ep_lookup, &Server::ep_lookup>(NVLF_CMD_EP_LOOKUP, {NVLF_AT(nvlf_ioc_ep_lookup, reserved)}),
     row<nvlf_ioc_ep_connect, &Server::ep_connect>(NVLF_CMD_EP_CONNECT),
     row<nvlf_ioc_ep_connect, &Server::ep_accept>(NVLF_CMD_EP_ACCEPT),
+    row<nvlf_ioc_ep_process, &Server::ep_process>(NVLF_CMD_EP_PROCESS, {NVLF_AT(nvlf_ioc_ep_process, reserved)}),
     row<nvlf_ioc_events, &Server::events>(NVLF_CMD_EVENTS, {NVLF_AT(nvlf_ioc_events, reserved)}),
     row<nvlf_ioc_admin_state, &Server::admin_state>(NVLF_CMD_ADMIN_STATE, {NVLF_AT(nvlf_ioc_admin_state, reserved)},
                                                     for_owner),

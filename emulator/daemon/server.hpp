@@ -116,6 +116,7 @@ public:
     Errno ep_lookup(Client& client, nvlf_ioc_ep_lookup& a, Descriptors& out);
     Errno ep_connect(Client& client, nvlf_ioc_ep_connect& a, Descriptors& out);
     Errno ep_accept(Client& client, nvlf_ioc_ep_connect& a, Descriptors& out);
+    Errno ep_process(Client& client, nvlf_ioc_ep_process& a, Descriptors& out);
     Errno events(Client& client, nvlf_ioc_events& a, Descriptors& out);
     Errno admin_state(Client& client, nvlf_ioc_admin_state& a, Descriptors& out);
     Errno admin_clock(Client& client, nvlf_ioc_admin_clock& a, Descriptors& out);

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -34,6 +36,19 @@ std::string read_command(pid_t pid) {
     return name;
 }
 
+constexpr int so_peerpidfd = 77; // SO_PEERPIDFD of Linux 6.5, which the C library does not name yet.
+
+// Before 6.5 the process is asked for by its number: that it ended since it connected, and that its number was given to
+// another one in these microseconds, is as good as impossible.
+Fd open_process(int socket, pid_t pid) {
+    int process = -1;
+    socklen_t length = sizeof process;
+    if (::getsockopt(socket, SOL_SOCKET, so_peerpidfd, &process, &length) == 0) return Fd{process};
+    if (pid <= 0) return {};
+    process = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+    return process >= 0 ? Fd{process} : Fd{};
+}
+
 Identity identify(int socket) {
     ucred who{};
     socklen_t length = sizeof who;
@@ -43,6 +58,7 @@ Identity identify(int socket) {
     identity.uid = who.uid;
     identity.pid = static_cast<std::uint32_t>(std::max<pid_t>(who.pid, 0));
     if (who.pid > 0) identity.command = read_command(who.pid);
+    identity.process = open_process(socket, who.pid);
     return identity;
 }
 

@@ -180,6 +180,9 @@ private:
         case NVLF_CMD_EP_CONNECT:
             std::memcpy(body + offsetof(nvlf_ioc_ep_connect, addr), &address, sizeof address);
             break;
+        case NVLF_CMD_EP_PROCESS:
+            std::memcpy(body + offsetof(nvlf_ioc_ep_process, addr), &address, sizeof address);
+            break;
         default: break;
         }
     }

@@ -58,6 +58,7 @@ inline constexpr std::array commands{
                                          {NVLF_AT(nvlf_ioc_ep_connect, channel_fd),
                                           NVLF_AT(nvlf_ioc_ep_connect, region_fd),
                                           NVLF_AT(nvlf_ioc_ep_connect, doorbell_fd)}),
+    detail::command<nvlf_ioc_ep_process>(NVLF_CMD_EP_PROCESS, "EP_PROCESS", {NVLF_AT(nvlf_ioc_ep_process, process_fd)}),
     detail::command<nvlf_ioc_events>(NVLF_CMD_EVENTS, "EVENTS", {NVLF_AT(nvlf_ioc_events, event_fd)}),
     detail::command<nvlf_ioc_admin_state>(NVLF_CMD_ADMIN_STATE, "ADMIN_STATE"),
     detail::command<nvlf_ioc_admin_clock>(NVLF_CMD_ADMIN_CLOCK, "ADMIN_CLOCK"),

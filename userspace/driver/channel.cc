@@ -90,6 +90,19 @@ const nvlf_region* nvlf_channel_region(const nvlf_channel* channel, size_t* ret_
     return static_cast<const nvlf_region*>(channel->region.data());
 }
 
+int nvlf_channel_process(const nvlf_channel* channel, int* ret_fd) noexcept {
+    if (channel == nullptr || ret_fd == nullptr) return -EINVAL;
+    nvlf_ioc_ep_process body{};
+    body.endpoint = channel->ep->address.endpoint;
+    body.addr = channel->peer;
+    nvlf_fabric& fabric = *channel->ep->fabric;
+    if (const Errno error = fabric.carrier->ask(NVLF_CMD_EP_PROCESS, body); error.failed()) return error.negative();
+    Fd process = take_fd(body.process_fd);
+    if (!process) return nonsense(fabric);
+    *ret_fd = process.release();
+    return 0;
+}
+
 int nvlf_channel_alive(const nvlf_channel* channel) noexcept {
     if (channel == nullptr) return -EINVAL;
     // acquire: whoever sees the peer gone sees all that it published before.

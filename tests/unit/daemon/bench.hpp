@@ -6,6 +6,8 @@
 #include <boost/test/unit_test.hpp>
 
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <memory>
@@ -59,6 +61,13 @@ public:
     [[nodiscard]] daemon::Server& server() { return *server_; }
     [[nodiscard]] daemon::ClientId client(std::uint32_t uid = owner) {
         const auto id = server_->connect({4242, uid, "tester"});
+        BOOST_REQUIRE(id.has_value());
+        return *id;
+    }
+    // One that the kernel knows: ourselves.
+    [[nodiscard]] daemon::ClientId client_of_this_process() {
+        const auto id =
+            server_->connect({4242, owner, "tester", Fd{static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0))}});
         BOOST_REQUIRE(id.has_value());
         return *id;
     }

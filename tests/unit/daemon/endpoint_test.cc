@@ -4,6 +4,7 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "nvlf/lane.h"
@@ -365,6 +366,37 @@ BOOST_AUTO_TEST_CASE(channels_of_a_client_and_of_the_fabric_are_limited_at_the_l
     f.bench.gone(f.bob);
     BOOST_TEST(f.bench.connect(carol, c.a.addr, a2.a.addr).error == 0);
     BOOST_TEST(f.bench.connect(f.alice, a2.a.addr, f.a.a.addr).error == 0); // Her share came back, too.
+}
+
+namespace {
+
+Answer<nvlf_ioc_ep_process> process(Bench& bench, daemon::ClientId client, const nvlf_addr& own,
+                                    const nvlf_addr& peer) {
+    nvlf_ioc_ep_process a{};
+    a.endpoint = own.endpoint;
+    a.addr = peer;
+    return bench.ask(client, NVLF_CMD_EP_PROCESS, a);
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(who_a_peer_is_learns_whoever_has_a_channel_with_it_and_nobody_else) {
+    Bench bench;
+    const auto alice = bench.client();
+    const auto bob = bench.client_of_this_process();
+    const auto a = bench.publish(alice);
+    const auto b = bench.publish(bob);
+    BOOST_TEST(process(bench, alice, a.a.addr, b.a.addr).error == ENOENT);
+    BOOST_REQUIRE_EQUAL(bench.connect(alice, a.a.addr, b.a.addr).error, 0);
+    const auto answer = process(bench, alice, a.a.addr, b.a.addr);
+    BOOST_REQUIRE_EQUAL(answer.error, 0);
+    BOOST_REQUIRE_EQUAL(answer.reply.fds.size(), 1U);
+    BOOST_TEST(::syscall(SYS_pidfd_send_signal, answer.reply.fds.get(0), 0, nullptr, 0) == 0); // It is a pidfd, alive.
+    BOOST_TEST(process(bench, bob, a.a.addr, b.a.addr).error == ENOENT);     // Not his endpoint to ask for.
+    BOOST_TEST(process(bench, bob, b.a.addr, a.a.addr).error == EOPNOTSUPP); // Of her nothing is known.
+    BOOST_TEST(process(bench, alice, a.a.addr, service(7)).error == ENOENT);
+    bench.gone(bob);
+    BOOST_TEST(process(bench, alice, a.a.addr, b.a.addr).error == ESTALE);
 }
 
 BOOST_AUTO_TEST_CASE(hundreds_of_lives_of_endpoints_leave_no_descriptor_behind) {

@@ -227,6 +227,12 @@ static void print_layout(void) {
     F(nvlf_ioc_ep_connect, doorbell_fd);
     F(nvlf_ioc_ep_connect, channel_bytes);
     F(nvlf_ioc_ep_connect, region_bytes);
+    S(nvlf_ioc_ep_process);
+    F(nvlf_ioc_ep_process, size);
+    F(nvlf_ioc_ep_process, endpoint);
+    F(nvlf_ioc_ep_process, addr);
+    F(nvlf_ioc_ep_process, process_fd);
+    F(nvlf_ioc_ep_process, reserved);
     S(nvlf_ioc_events);
     F(nvlf_ioc_events, size);
     F(nvlf_ioc_events, mask);
@@ -286,6 +292,7 @@ static void print_layout(void) {
     C(NVLF_CMD_EP_LOOKUP);
     C(NVLF_CMD_EP_CONNECT);
     C(NVLF_CMD_EP_ACCEPT);
+    C(NVLF_CMD_EP_PROCESS);
     C(NVLF_CMD_EVENTS);
     C(NVLF_CMD_ADMIN_STATE);
     C(NVLF_CMD_ADMIN_CLOCK);

@@ -269,6 +269,13 @@ NVLF_API const struct nvlf_region* nvlf_channel_region(const struct nvlf_channel
 /* Local, one load. 1 while the peer lives (and the carrier would say otherwise), 0 when it is gone for good. */
 NVLF_API int nvlf_channel_alive(const struct nvlf_channel* channel) NVLF_NOEXCEPT;
 
+/*
+ * EP_PROCESS: a pidfd of the peer's process, which the caller closes. It is the kernel's word, not the peer's: what one
+ * needs to know before one copies between address spaces (process_vm_readv(2)). -ESTALE the peer is gone, -EOPNOTSUPP
+ * or -ENOTTY the carrier cannot tell, -EMFILE no descriptor is left.
+ */
+NVLF_API int nvlf_channel_process(const struct nvlf_channel* channel, int* ret_fd) NVLF_NOEXCEPT;
+
 /* ---- Sleeping and waking ---------------------------------------------------------------------------------------- */
 
 /*

@@ -74,6 +74,7 @@
 #define NVLF_CMD_EP_LOOKUP 0x32
 #define NVLF_CMD_EP_CONNECT 0x33
 #define NVLF_CMD_EP_ACCEPT 0x34
+#define NVLF_CMD_EP_PROCESS 0x35
 #define NVLF_CMD_EVENTS 0x40
 #define NVLF_CMD_ADMIN_STATE 0x80
 #define NVLF_CMD_ADMIN_CLOCK 0x81
@@ -308,6 +309,21 @@ struct nvlf_ioc_ep_connect {
 };
 
 /*
+ * EP_PROCESS - who a peer is to the kernel, for those who would copy between address spaces: `process_fd` is a pidfd of
+ * the process that opened the file to which the endpoint at `addr` (complete) belongs. It is the kernel's word, given
+ * when that file was opened, and not the peer's. Only for whoever has a channel with the peer, ENOENT otherwise;
+ * EOPNOTSUPP where the host cannot tell. Holding it grants nothing: what may be done to that process is the kernel's
+ * to decide, as for anybody.
+ */
+struct nvlf_ioc_ep_process {
+	__u32 size;
+	__u32 endpoint;
+	struct nvlf_addr addr;
+	__u32 process_fd; /* out */
+	__u32 reserved;
+};
+
+/*
  * EVENTS - a descriptor that is readable when an event waits; each read() takes one struct nvlf_event. A second call
  * replaces the first descriptor. It is at its end (read() = 0, POLLHUP) when the carrier is gone. Events are told as
  * they happen and may be lost when nobody reads (`lost` counts them); the state region never loses any.
@@ -414,6 +430,7 @@ NVLF_ASSERT_SIZE(nvlf_ioc_ep_publish, 64);
 NVLF_ASSERT_SIZE(nvlf_ioc_ep_withdraw, 8);
 NVLF_ASSERT_SIZE(nvlf_ioc_ep_lookup, 40);
 NVLF_ASSERT_SIZE(nvlf_ioc_ep_connect, 72);
+NVLF_ASSERT_SIZE(nvlf_ioc_ep_process, 48);
 NVLF_ASSERT_SIZE(nvlf_ioc_events, 16);
 NVLF_ASSERT_SIZE(nvlf_event, 48);
 NVLF_ASSERT_SIZE(nvlf_ioc_admin_state, 24);
