@@ -30,7 +30,7 @@ bool current(const DirectImport& import) noexcept {
 // Gives back what the peer has closed since. It unmaps: no operation may hold an address in it, for the peer decides at
 // which moment its word changes.
 void forget_closed(Peer& peer) noexcept {
-    std::erase_if(peer.direct, [](const DirectImport& import) {
+    peer.direct.erase_if([](const DirectImport& import) {
         if (current(import)) return false;
         (void)nvlf_mem_put(import.memory);
         return true;
@@ -38,9 +38,8 @@ void forget_closed(Peer& peer) noexcept {
 }
 
 const DirectImport* find_import(const Peer& peer, std::uint64_t key) noexcept {
-    for (const DirectImport& import : peer.direct)
-        if (import.key == key && current(import)) return &import;
-    return nullptr;
+    const DirectImport* import = peer.direct.find(key);
+    return import != nullptr && current(*import) ? import : nullptr;
 }
 
 // Imports the memory of a registration that the peer lists. The entry is a stranger's: the bounds of what we map come
@@ -55,7 +54,7 @@ bool import_registration(Endpoint& endpoint, Peer& peer, std::uint64_t key) noex
     const auto hit = directory_find(directory, key);
     if (!hit) return false;
     forget_closed(peer);
-    peer.direct.reserve(peer.direct.size() + 1); // Once it is imported, nothing may fail.
+    peer.direct.reserve_one(); // Once it is imported, nothing may fail.
     std::uint8_t token[NVLF_TOKEN_LEN];
     std::memcpy(token, hit->entry.token.data(), sizeof token);
     nvlf_mem* memory = nullptr;
@@ -68,14 +67,14 @@ bool import_registration(Endpoint& endpoint, Peer& peer, std::uint64_t key) noex
     }
     std::uint64_t access = hit->entry.access;
     if ((nvlf_mem_access(memory) & (NVLF_ACCESS_WRITE | NVLF_ACCESS_ATOMIC)) == 0) access &= ~FI_REMOTE_WRITE;
-    peer.direct.push_back({.key = key,
-                           .base = hit->entry.base,
-                           .bytes = hit->entry.bytes,
-                           .access = access,
-                           .start = static_cast<std::byte*>(start) + hit->entry.offset,
-                           .memory = memory,
-                           .sequence_at = hit->sequence_at,
-                           .sequence = hit->sequence});
+    peer.direct.insert({.key = key,
+                        .base = hit->entry.base,
+                        .bytes = hit->entry.bytes,
+                        .access = access,
+                        .start = static_cast<std::byte*>(start) + hit->entry.offset,
+                        .memory = memory,
+                        .sequence_at = hit->sequence_at,
+                        .sequence = hit->sequence});
     return true;
 } catch (const std::bad_alloc&) {
     return false; // The operation goes by messages.
@@ -115,8 +114,15 @@ bool remember(Endpoint& endpoint, std::uint64_t key, nvlf_mem* memory) noexcept 
 
 } // namespace
 
+void Peer::put_imports() noexcept {
+    direct.erase_if([](const DirectImport& import) {
+        (void)nvlf_mem_put(import.memory);
+        return true;
+    });
+}
+
 Peer::~Peer() {
-    for (DirectImport& import : direct) (void)nvlf_mem_put(import.memory);
+    put_imports();
     nvlf_channel_put(channel);
 }
 

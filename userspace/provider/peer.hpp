@@ -15,6 +15,7 @@
 
 #include "base/lane.hpp"
 #include "buffers.hpp"
+#include "key_table.hpp"
 #include "match.hpp"
 #include "nvlf/nvlf.h"
 #include "pool.hpp"
@@ -74,14 +75,14 @@ static_assert(piece_bytes <= lane_data_max && piece_bytes <= UINT16_MAX);
 
 // A registration of a peer's that we mapped.
 struct DirectImport {
-    std::uint64_t key;
-    std::uint64_t base; // Remote address of its first byte,
-    std::uint64_t bytes;
-    std::uint64_t access; // FI_REMOTE_READ, FI_REMOTE_WRITE
-    std::byte* start;     // and where that lies here.
-    ::nvlf_mem* memory;
-    const std::uint64_t* sequence_at; // In the peer's region: still the same while it reads `sequence`.
-    std::uint64_t sequence;
+    std::uint64_t key = 0;
+    std::uint64_t base = 0; // Remote address of its first byte,
+    std::uint64_t bytes = 0;
+    std::uint64_t access = 0;   // FI_REMOTE_READ, FI_REMOTE_WRITE
+    std::byte* start = nullptr; // and where that lies here.
+    ::nvlf_mem* memory = nullptr;
+    const std::uint64_t* sequence_at = nullptr; // In the peer's region: still the same while it reads `sequence`.
+    std::uint64_t sequence = 0;
 };
 
 struct Peer {
@@ -97,7 +98,8 @@ struct Peer {
           self{is_self} {}
     Peer(const Peer&) = delete;
     Peer& operator=(const Peer&) = delete;
-    ~Peer(); // direct.cc
+    ~Peer();
+    void put_imports() noexcept; // direct.cc
 
     [[nodiscard]] bool up() const noexcept { return state == State::up; }
     [[nodiscard]] bool busy() const noexcept { return !streams.empty() || !control.empty(); }
@@ -118,7 +120,7 @@ struct Peer {
     std::size_t unexpected_bytes = 0; // Its part of what waits for receives.
     std::size_t responses = 0;        // Its reads that we answer at the moment, and its results.
     std::size_t result_bytes = 0;     // What its atomic operations found and the lane had no room for.
-    std::vector<DirectImport> direct;
+    KeyTable<DirectImport> direct;
 };
 
 } // namespace nvlf::ofi

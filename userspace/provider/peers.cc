@@ -200,8 +200,7 @@ void Endpoint::bury() noexcept {
     std::erase_if(peers, [this](std::unique_ptr<Peer>& peer) {
         const bool mourned = std::exchange(peer->mourned, false);
         if (peer->up()) return false;
-        for (DirectImport& import : peer->direct) (void)nvlf_mem_put(import.memory);
-        peer->direct.clear();
+        peer->put_imports();
         nvlf_channel_put(std::exchange(peer->channel, nullptr));
         if (mourned || peer->fi_addr != FI_ADDR_NOTAVAIL || lives(domain.nvlf, peer->address)) return false;
         by_endpoint.erase(endpoint_key(peer->address));
