@@ -90,11 +90,14 @@ struct Call {
         fits(request.op != FI_ATOMIC_READ, request.operand);
         fits(request.kind == AtomicClass::compare, request.compare);
         fits(request.kind != AtomicClass::base, request.result);
-        return error != 0 ? error : endpoint_of(fid).atomic(request);
+        if (error != 0) return error;
+        const EpFid& from = ep_fid_of(fid);
+        request.tx = from.tx;
+        return from.endpoint->atomic(request);
     }
 };
 
-std::uint64_t defaults(fid_ep* ep) noexcept { return endpoint_of(ep).tx_flags; }
+std::uint64_t defaults(fid_ep* ep) noexcept { return ep_fid_of(ep).tx_flags; }
 
 // ---- Base ------------------------------------------------------------------------------------------------------------
 

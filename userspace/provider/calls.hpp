@@ -27,17 +27,18 @@ inline constexpr std::uint64_t send_flags_known = FI_REMOTE_CQ_DATA | FI_COMPLET
         return -FI_EMSGSIZE;
     if ((request.flags & FI_INJECT) != 0 && request.from.total > inject_limit) [[unlikely]]
         return -FI_EMSGSIZE;
-    return endpoint_of(fid).send(request);
+    const EpFid& from = ep_fid_of(fid);
+    request.tx = from.tx;
+    return from.endpoint->send(request);
 }
 
 [[nodiscard]] inline ssize_t call_receive(fid_ep* fid, ReceiveRequest& request) noexcept {
-    Endpoint& ep = endpoint_of(fid);
     constexpr std::uint64_t known = FI_COMPLETION | FI_MULTI_RECV | FI_MORE | FI_PEEK | FI_CLAIM | FI_DISCARD;
     if ((request.flags & ~known) != 0) [[unlikely]]
         return -FI_EBADFLAGS;
     if ((request.flags & FI_MULTI_RECV) != 0 && (request.to.count != 1 || request.tagged)) return -FI_EINVAL;
     if ((request.flags & FI_DISCARD) != 0 && (request.flags & (FI_PEEK | FI_CLAIM)) == 0) return -FI_EBADFLAGS;
-    return ep.receive(request);
+    return ep_fid_of(fid).rx->receive(request);
 }
 
 } // namespace nvlf::ofi

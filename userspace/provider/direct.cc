@@ -148,7 +148,7 @@ bool Endpoint::try_direct(Peer& peer, const RmaRequest& request) noexcept {
     }
     if (notify)
         answer(peer, wire::op_notify, wire::Notify{done, request.cq_data}); // After the data: slots are released.
-    complete_tx(FI_RMA | (request.write ? FI_WRITE : FI_READ), request.flags, request.context, request.silent);
+    request.tx->complete(FI_RMA | (request.write ? FI_WRITE : FI_READ), request.flags, request.context, request.silent);
     return true;
 }
 
@@ -159,7 +159,7 @@ void open_directory(Endpoint& endpoint) noexcept {
 
 void endpoint_mr_changed(Endpoint& endpoint, const Mr& mr, bool added) noexcept {
     if (endpoint.ep == nullptr || endpoint.inherited()) return; // The directory is the parent's, too.
-    const std::lock_guard guard{endpoint.lock};
+    const std::lock_guard guard{endpoint.lock()};
     Directory& directory = own_directory(endpoint);
     if (!added) {
         const auto it = endpoint.published.find(mr.key);

@@ -21,29 +21,31 @@ namespace {
 
 // ---- Binding ---------------------------------------------------------------------------------------------------------
 
-int bind_cq(Endpoint& ep, Cq& cq, std::uint64_t flags) noexcept {
+// `tx`, `rx`: what is being bound; nullptr: it has no such side.
+int bind_cq(TxContext* tx, RxBinding* rx, Cq& cq, std::uint64_t flags) noexcept {
     if ((flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)) != 0) return -FI_EBADFLAGS;
-    if (&cq.domain != &ep.domain || (flags & (FI_TRANSMIT | FI_RECV)) == 0) return -FI_EINVAL;
-    if (((flags & FI_TRANSMIT) != 0 && ep.tx_cq != nullptr) || ((flags & FI_RECV) != 0 && ep.rx_cq != nullptr))
+    const bool transmit = (flags & FI_TRANSMIT) != 0;
+    const bool receive = (flags & FI_RECV) != 0;
+    if (!transmit && !receive) return -FI_EINVAL;
+    if ((transmit && (tx == nullptr || tx->cq != nullptr)) || (receive && (rx == nullptr || rx->cq != nullptr)))
         return -FI_EINVAL;
-    if ((flags & FI_TRANSMIT) != 0) {
-        ep.tx_cq = &cq;
-        ep.tx_selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
+    if (transmit) {
+        tx->cq = &cq;
+        tx->selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
         cq.refs.fetch_add(1, std::memory_order_relaxed);
     }
-    if ((flags & FI_RECV) != 0) {
-        ep.rx_cq = &cq;
-        ep.rx_selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
+    if (receive) {
+        rx->cq = &cq;
+        rx->selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
         cq.refs.fetch_add(1, std::memory_order_relaxed);
     }
     return 0;
 }
 
-int bind_cntr(Endpoint& ep, Cntr& cntr, std::uint64_t flags) noexcept {
+int bind_cntr(TxContext& tx, RxBinding& rx, Cntr& cntr, std::uint64_t flags) noexcept {
     if ((flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE)) != 0 || flags == 0) return -FI_EBADFLAGS;
-    if (&cntr.domain != &ep.domain) return -FI_EINVAL;
     const std::pair<std::uint64_t, Cntr**> places[] = {
-        {FI_SEND, &ep.send_cntr}, {FI_RECV, &ep.recv_cntr}, {FI_READ, &ep.read_cntr}, {FI_WRITE, &ep.write_cntr}};
+        {FI_SEND, &tx.send_cntr}, {FI_RECV, &rx.recv_cntr}, {FI_READ, &tx.read_cntr}, {FI_WRITE, &tx.write_cntr}};
     for (const auto& [flag, place] : places)
         if ((flags & flag) != 0 && *place != nullptr) return -FI_EINVAL;
     for (const auto& [flag, place] : places) {
@@ -62,30 +64,30 @@ int ep_bind(::fid* object, ::fid* other, std::uint64_t flags) {
 // ---- Options ---------------------------------------------------------------------------------------------------------
 
 int ep_getopt(fid* object, int level, int name, void* value, std::size_t* bytes) {
-    const Endpoint& ep = endpoint_of(reinterpret_cast<fid_ep*>(object));
+    const RxContext& context = *ep_fid_of(object).rx;
     if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
     if (name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
     if (value == nullptr || bytes == nullptr) return -FI_EINVAL;
     if (*bytes < sizeof(std::size_t)) return -FI_ETOOSMALL;
-    std::memcpy(value, &ep.min_multi_recv, sizeof(std::size_t));
+    std::memcpy(value, &context.min_multi_recv, sizeof(std::size_t));
     *bytes = sizeof(std::size_t);
     return 0;
 }
 
 int ep_setopt(fid* object, int level, int name, const void* value, std::size_t bytes) {
-    Endpoint& ep = endpoint_of(reinterpret_cast<fid_ep*>(object));
+    RxContext& context = *ep_fid_of(object).rx;
     if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
     if (name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
     if (value == nullptr || bytes != sizeof(std::size_t)) return -FI_EINVAL;
-    const std::lock_guard guard{ep.lock};
-    std::memcpy(&ep.min_multi_recv, value, sizeof(std::size_t));
+    const std::lock_guard guard{context.store.lock};
+    std::memcpy(&context.min_multi_recv, value, sizeof(std::size_t));
     return 0;
 }
 
 int ep_control(fid* object, int command, void* arg) {
-    Endpoint& ep = endpoint_of(reinterpret_cast<fid_ep*>(object));
+    EpFid& ep = ep_fid_of(object);
     switch (command) {
-    case FI_ENABLE: return ep.enable();
+    case FI_ENABLE: return ep.endpoint->enable();
     case FI_GETOPSFLAG: {
         if (arg == nullptr) return -FI_EINVAL;
         auto& flags = *static_cast<std::uint64_t*>(arg);
@@ -107,7 +109,7 @@ int ep_control(fid* object, int command, void* arg) {
     }
 }
 
-ssize_t ep_cancel(fid* object, void* context) { return endpoint_of(reinterpret_cast<fid_ep*>(object)).cancel(context); }
+ssize_t ep_cancel(fid* object, void* context) { return ep_fid_of(object).rx->cancel(context); }
 
 int ep_getname(fid* object, void* address, std::size_t* bytes) {
     return endpoint_of(reinterpret_cast<fid_ep*>(object)).name(address, bytes);
@@ -126,11 +128,11 @@ fi_ops_cm ep_cm_ops{sizeof(fi_ops_cm), none, ep_getname, none, none, none, none,
 
 } // namespace
 
-std::atomic<unsigned> Endpoint::forks{0};
+std::atomic<unsigned> Generation::forks{0};
 
 int endpoint_open(fid_domain* domain_fid, fi_info* info, fid_ep** ret_ep, void* context) noexcept try {
     static const int counting =
-        ::pthread_atfork(nullptr, nullptr, [] { Endpoint::forks.fetch_add(1, std::memory_order_relaxed); });
+        ::pthread_atfork(nullptr, nullptr, [] { Generation::forks.fetch_add(1, std::memory_order_relaxed); });
     if (counting != 0) return -FI_ENOMEM;
     Domain& domain = domain_of(domain_fid);
     if (ret_ep == nullptr || info->ep_attr == nullptr) return -FI_EINVAL;
@@ -144,8 +146,13 @@ int endpoint_open(fid_domain* domain_fid, fi_info* info, fid_ep** ret_ep, void* 
     return -FI_ENOMEM;
 }
 
-Endpoint::Endpoint(Domain& d, const fi_info& info) noexcept
-    : domain{d}, lock{d.locks()}, caps{info.caps}, unexpected_limit{params().unexpected_limit} {
+Endpoint::Endpoint(Domain& d, const fi_info& info)
+    : domain{d}, caps{info.caps}, own_store{d.locks(), params().unexpected_limit}, rx_bindings(1), tx_contexts(1) {
+    own_contexts.push_back(std::make_unique<RxContext>(own_store, caps));
+    rx_bindings[0] = {.endpoint = this, .context = own_contexts[0].get(), .caps = caps};
+    endpoint = this;
+    rx = rx_bindings[0].context;
+    tx = &tx_contexts[0];
     fid.fid.fclass = FI_CLASS_EP;
     fid.fid.ops = &ep_fid_ops;
     fid.ops = &ep_ops;
@@ -157,7 +164,6 @@ Endpoint::Endpoint(Domain& d, const fi_info& info) noexcept
     fid.collective = &none_collective;
     if (info.tx_attr != nullptr) tx_flags = info.tx_attr->op_flags;
     if (info.rx_attr != nullptr) rx_flags = info.rx_attr->op_flags;
-    directed = (caps & FI_DIRECTED_RECV) != 0;
     if (info.src_addr != nullptr && info.src_addrlen >= sizeof(nvlf_addr)) {
         nvlf_addr wanted{};
         std::memcpy(&wanted, info.src_addr, sizeof wanted);
@@ -169,17 +175,12 @@ Endpoint::Endpoint(Domain& d, const fi_info& info) noexcept
 Endpoint::~Endpoint() {
     domain.remove_endpoint(*this);
     leave_queues();
-    for (Cq* cq : {tx_cq, rx_cq})
-        if (cq != nullptr) cq->refs.fetch_sub(1, std::memory_order_relaxed);
-    for (Cntr* cntr : {send_cntr, recv_cntr, read_cntr, write_cntr})
-        if (cntr != nullptr) cntr->refs.fetch_sub(1, std::memory_order_relaxed);
+    leave_contexts();
+    for_each_queue([](auto* bound) {
+        if (bound != nullptr) bound->refs.fetch_sub(1, std::memory_order_relaxed);
+    });
     if (av != nullptr) av->refs.fetch_sub(1, std::memory_order_relaxed);
     say_bye();
-    for (MatchQueue* queue : {&msg_queue, &tagged_queue}) {
-        queue->posted.clear();
-        queue->unexpected.clear();
-    }
-    claimed.clear();
     for (auto& peer : peers) peer->streams.clear();
     live.clear();
     for (auto& [key, memory] : published) (void)nvlf_mem_put(memory);
@@ -191,8 +192,14 @@ Endpoint::~Endpoint() {
 int Endpoint::bind(::fid* object, std::uint64_t flags) noexcept {
     if (ep != nullptr) return -FI_EOPBADSTATE;
     switch (object->fclass) {
-    case FI_CLASS_CQ: return bind_cq(*this, cq_of(reinterpret_cast<fid_cq*>(object)), flags);
-    case FI_CLASS_CNTR: return bind_cntr(*this, cntr_of(reinterpret_cast<fid_cntr*>(object)), flags);
+    case FI_CLASS_CQ: {
+        Cq& cq = cq_of(reinterpret_cast<fid_cq*>(object));
+        return &cq.domain == &domain ? bind_cq(&tx_contexts[0], &rx_bindings[0], cq, flags) : -FI_EINVAL;
+    }
+    case FI_CLASS_CNTR: {
+        Cntr& cntr = cntr_of(reinterpret_cast<fid_cntr*>(object));
+        return &cntr.domain == &domain ? bind_cntr(tx_contexts[0], rx_bindings[0], cntr, flags) : -FI_EINVAL;
+    }
     case FI_CLASS_AV: {
         Av& vector = av_of(reinterpret_cast<fid_av*>(object));
         if (av != nullptr || &vector.domain != &domain) return -FI_EINVAL;
@@ -209,9 +216,7 @@ int Endpoint::bind(::fid* object, std::uint64_t flags) noexcept {
 int Endpoint::enable() noexcept {
     if (ep != nullptr) return 0;
     if (av == nullptr) return -FI_ENOAV;
-    if ((caps & (FI_SEND | FI_MSG | FI_TAGGED)) != 0 && tx_cq == nullptr && send_cntr == nullptr && rx_cq == nullptr &&
-        recv_cntr == nullptr)
-        return -FI_ENOCQ;
+    if ((caps & (FI_SEND | FI_MSG | FI_TAGGED)) != 0 && !any_queue()) return -FI_ENOCQ;
     if (const int refused = nvlf_ep_publish(domain.nvlf, domain.device, service, region_bytes, &ep); refused != 0) {
         FI_WARN(&provider, FI_LOG_EP_CTRL, "cannot publish an endpoint on device %u, service %llu: %s\n", domain.device,
                 static_cast<unsigned long long>(service), std::strerror(-refused));
@@ -220,29 +225,48 @@ int Endpoint::enable() noexcept {
     open_directory(*this);
     notices_seen = nvlf_ep_notices(ep);
     av_changes = av->changes();
-    int e = join_queues();
+    int e = join_contexts();
+    if (e == 0) e = join_queues();
     if (e == 0 && !domain.add_endpoint(*this)) e = -FI_ENOMEM;
     if (e == 0) return 0;
     leave_queues();
+    leave_contexts();
     (void)nvlf_ep_put(std::exchange(ep, nullptr));
     return e;
+}
+
+// From now on messages are matched.
+int Endpoint::join_contexts() noexcept {
+    const std::lock_guard guard{lock()};
+    for (RxBinding& binding : rx_bindings)
+        if (!binding.context->join(binding)) return -FI_ENOMEM;
+    return 0;
+}
+
+void Endpoint::leave_contexts() noexcept {
+    const std::lock_guard guard{lock()};
+    for (RxBinding& binding : rx_bindings) binding.context->leave(binding);
+}
+
+bool Endpoint::any_queue() const noexcept {
+    bool any = false;
+    for_each_queue([&](const auto* bound) { any = any || bound != nullptr; });
+    return any;
 }
 
 // From now on reads of these drive the endpoint. Counted: an object that serves two directions is joined twice.
 int Endpoint::join_queues() noexcept {
     int e = 0;
-    for (Cq* cq : {tx_cq, rx_cq})
-        if (e == 0 && cq != nullptr && (e = cq->add_endpoint(*this)) == 0) ++joined;
-    for (Cntr* cntr : {send_cntr, recv_cntr, read_cntr, write_cntr})
-        if (e == 0 && cntr != nullptr && (e = cntr->add_endpoint(*this)) == 0) ++joined;
+    for_each_queue([&](auto* bound) {
+        if (e == 0 && bound != nullptr && (e = bound->add_endpoint(*this)) == 0) ++joined;
+    });
     return e;
 }
 
 void Endpoint::leave_queues() noexcept {
-    for (Cq* cq : {tx_cq, rx_cq})
-        if (cq != nullptr && joined > 0) cq->remove_endpoint(*this), --joined;
-    for (Cntr* cntr : {send_cntr, recv_cntr, read_cntr, write_cntr})
-        if (cntr != nullptr && joined > 0) cntr->remove_endpoint(*this), --joined;
+    for_each_queue([&](auto* bound) {
+        if (bound != nullptr && joined > 0) bound->remove_endpoint(*this), --joined;
+    });
 }
 
 int Endpoint::name(void* address, std::size_t* bytes) const noexcept {
@@ -251,22 +275,6 @@ int Endpoint::name(void* address, std::size_t* bytes) const noexcept {
     const std::size_t room = std::exchange(*bytes, sizeof(nvlf_addr));
     if (room > 0) std::memcpy(address, nvlf_ep_addr(ep), std::min(room, sizeof(nvlf_addr)));
     return room < sizeof(nvlf_addr) ? -FI_ETOOSMALL : 0;
-}
-
-// The oldest receive that was posted with this context. What is in flight cannot be called back.
-ssize_t Endpoint::cancel(void* context) noexcept {
-    if (inherited()) return -FI_EOPBADSTATE;
-    const std::lock_guard guard{lock};
-    for (MatchQueue* queue : {&tagged_queue, &msg_queue}) {
-        const auto it = std::find_if(queue->posted.begin(), queue->posted.end(),
-                                     [&](const RxOp& op) { return op.context == context; });
-        if (it == queue->posted.end()) continue;
-        RxOp& op = *it;
-        queue->posted.erase(it);
-        give_up(op, FI_ECANCELED);
-        return 0;
-    }
-    return 0; // As fi_endpoint(3) has it: what cannot be found has completed.
 }
 
 } // namespace nvlf::ofi

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // endpoint.hpp - an RDM endpoint: the libfabric object, and the engine behind it.
 //
-// The engine is a set of peers (peer.hpp), two matching spaces (match.hpp) and the operations in flight. It moves only
-// when the application calls: a send publishes slots at once, and progress() reads every peer's lane, answers, and
-// pushes what waits. Its parts lie in files of their own:
+// The engine is a set of peers (peer.hpp), the contexts on whose account messages go out and come in (tx_context.hpp,
+// rx_context.hpp) and the operations in flight. It moves only when the application calls: a send publishes slots at
+// once, and progress() reads every peer's lane, answers, and pushes what waits. Its parts lie in files of their own:
 //
 //   endpoint.cc  the object: open, bind, enable, options, cancel, close
 //   peers.cc     first contact, acceptance, death
@@ -15,7 +15,7 @@
 //   update.cc    atomic operations, at both ends
 //   msg.cc tagged.cc rma.cc atomic.cc   libfabric's call forms, turned into the few requests below
 //
-// Lock order: endpoint, then completion queue or counter. Everything below enable() holds `lock`, which is none at all
+// Lock order: endpoint, then completion queue or counter. Everything below enable() holds lock(), which is none at all
 // under FI_THREAD_DOMAIN.
 #pragma once
 
@@ -40,11 +40,14 @@
 #include "cq.hpp"
 #include "domain.hpp"
 #include "endpoint_api.hpp"
+#include "ep_fid.hpp"
 #include "info.hpp"
 #include "lock.hpp"
 #include "match.hpp"
 #include "nvlf/nvlf.h"
 #include "peer.hpp"
+#include "rx_context.hpp"
+#include "tx_context.hpp"
 #include "wire.hpp"
 
 namespace nvlf::ofi {
@@ -58,7 +61,6 @@ static_assert(inject_limit <= eager_limit && eager_limit <= piece_bytes);
 inline constexpr std::size_t atomic_limit = piece_bytes / 2;
 // Operations of one endpoint that have not ended.
 inline constexpr std::size_t tx_limit = 65536;
-inline constexpr std::size_t rx_limit = 1u << 20;
 // Part of the region that peers map read-only; only what is touched costs memory.
 inline constexpr std::uint64_t region_bytes = 64u << 10;
 
@@ -70,19 +72,9 @@ struct SendRequest {
     std::uint64_t cq_data = 0;
     std::uint64_t flags = 0; // FI_COMPLETION, FI_INJECT, FI_DELIVERY_COMPLETE, FI_REMOTE_CQ_DATA
     void* context = nullptr;
+    TxContext* tx = nullptr;
     bool tagged = false;
     bool silent = false; // fi_inject and its like: no completion.
-};
-
-// A receive to post.
-struct ReceiveRequest {
-    Buffers to{};
-    fi_addr_t source = FI_ADDR_UNSPEC;
-    std::uint64_t tag = 0;
-    std::uint64_t ignore = 0;
-    std::uint64_t flags = 0; // FI_COMPLETION, FI_MULTI_RECV, FI_PEEK, FI_CLAIM, FI_DISCARD
-    void* context = nullptr;
-    bool tagged = false;
 };
 
 // A one-sided operation.
@@ -94,6 +86,7 @@ struct RmaRequest {
     std::uint64_t cq_data = 0;
     std::uint64_t flags = 0;
     void* context = nullptr;
+    TxContext* tx = nullptr;
     bool write = false;
     bool silent = false;
 };
@@ -110,6 +103,7 @@ struct AtomicRequest {
     std::uint64_t bytes = 0; // Of all segments.
     std::uint64_t flags = 0;
     void* context = nullptr;
+    TxContext* tx = nullptr;
     AtomicClass kind = AtomicClass::base;
     std::uint8_t datatype = 0;
     std::uint8_t op = 0;
@@ -121,24 +115,18 @@ struct AtomicRequest {
     }
 };
 
-struct Endpoint {
+struct Endpoint : EpFid {
     using Clock = std::chrono::steady_clock;
 
-    fid_ep fid{}; // First: libfabric's pointer is ours.
     Domain& domain;
-    SpinLock lock;
     std::uint64_t caps = 0;
-    std::uint64_t tx_flags = 0; // Default operation flags.
-    std::uint64_t rx_flags = 0;
     std::uint64_t service = 0; // Name under which it is published; 0: none.
-    // How often this process was forked into being since the provider was loaded: 0, but for children.
-    static std::atomic<unsigned> forks;
-    unsigned generation = forks.load(std::memory_order_relaxed);
+    Generation generation;
     std::atomic<int> mrs{0}; // Registrations bound to it: it must outlive them.
     int armed = 0;           // Sleepers.
     int joined = 0;          // Queues and counters that drive it, in the order of join_queues.
 
-    Endpoint(Domain& d, const fi_info& info) noexcept;
+    Endpoint(Domain& d, const fi_info& info); // Throws bad_alloc.
     Endpoint(const Endpoint&) = delete;
     Endpoint& operator=(const Endpoint&) = delete;
     ~Endpoint();
@@ -147,16 +135,22 @@ struct Endpoint {
     [[nodiscard]] int bind(::fid* object, std::uint64_t flags) noexcept;
     [[nodiscard]] int enable() noexcept;
     [[nodiscard]] int name(void* address, std::size_t* bytes) const noexcept;
-    [[nodiscard]] ssize_t cancel(void* context) noexcept;
+    [[nodiscard]] bool any_queue() const noexcept; // Bound: a completion queue or a counter.
+    [[nodiscard]] int join_contexts() noexcept;
+    void leave_contexts() noexcept;
     [[nodiscard]] int join_queues() noexcept;
     void leave_queues() noexcept;
-    // True in a child that inherited it by fork: the conversations are the parent's, and one word from here would garble them.
-    [[nodiscard]] bool inherited() const noexcept { return generation != forks.load(std::memory_order_relaxed); }
+    // All places for a completion queue or counter, empty or not, in the same order each time.
+    template <class F>
+    void for_each_queue(F&& f) const {
+        for (const TxContext& t : tx_contexts) f(t.cq), f(t.send_cntr), f(t.read_cntr), f(t.write_cntr);
+        for (const RxBinding& r : rx_bindings) f(r.cq), f(r.recv_cntr);
+    }
+    [[nodiscard]] bool inherited() const noexcept { return generation.inherited(); }
     [[nodiscard]] bool may_send() const noexcept { return ep != nullptr && av != nullptr; }
 
-    // send.cc, receive.cc, onesided.cc, update.cc: 0 or -FI_E*
+    // send.cc, onesided.cc, update.cc: 0 or -FI_E*
     [[nodiscard]] ssize_t send(const SendRequest& request) noexcept;
-    [[nodiscard]] ssize_t receive(const ReceiveRequest& request) noexcept;
     [[nodiscard]] ssize_t one_sided(const RmaRequest& request) noexcept;
     [[nodiscard]] ssize_t atomic(const AtomicRequest& request) noexcept;
 
@@ -164,7 +158,8 @@ struct Endpoint {
     void progress() noexcept;
     [[nodiscard]] bool ready() noexcept;
 
-    // Everything from here on is the engine's, under `lock`.
+    // Everything from here on is the engine's, under lock().
+    [[nodiscard]] SpinLock& lock() const noexcept { return store->lock; }
 
     // peers.cc
     [[nodiscard]] Peer* peer_for(fi_addr_t to, ssize_t& error) noexcept {
@@ -194,7 +189,6 @@ struct Endpoint {
     void check_peers() noexcept;
     void fail_peer(Peer& peer, int error) noexcept;
     void bury() noexcept;
-    bool fail_receives_that_only(const Peer* peer, int error) noexcept;
     void fail_all(int error) noexcept;
     [[nodiscard]] int gone(fi_addr_t source) noexcept;
     [[nodiscard]] fi_addr_t source_of(Peer& peer) noexcept;
@@ -220,31 +214,11 @@ struct Endpoint {
     void on_ack(Peer& peer, const nvlf_slot& slot) noexcept;
     void finish(TxOp& op, int error) noexcept;
     void maybe_finish(TxOp& op) noexcept;
-    void fail_tx(std::uint64_t kind, void* context, int error) noexcept;
-    void complete_tx(std::uint64_t kind, std::uint64_t flags, void* context, bool silent) noexcept;
 
     // receive.cc
     [[nodiscard]] bool on_msg(Peer& peer, const nvlf_slot& slot) noexcept;
     [[nodiscard]] bool on_rts(Peer& peer, const nvlf_slot& slot) noexcept;
     [[nodiscard]] bool on_data(Peer& peer, const nvlf_slot& slot) noexcept;
-    [[nodiscard]] bool no_room_to_keep(const Peer& peer, std::size_t bytes) const noexcept;
-    [[nodiscard]] bool keep_unexpected(const Envelope& message, std::span<const std::byte> payload) noexcept;
-    [[nodiscard]] RxOp* match(const Envelope& message) noexcept;
-    [[nodiscard]] Unexpected* find_unexpected(const ReceiveRequest& request) noexcept;
-    [[nodiscard]] ssize_t peek(const ReceiveRequest& request) noexcept;
-    [[nodiscard]] ssize_t claim(const ReceiveRequest& request) noexcept;
-    void forget(Unexpected& message) noexcept;
-    void drop(Unexpected& message) noexcept;
-    bool consume(RxOp& op, Unexpected& message) noexcept;
-    bool deliver(RxOp& op, const Envelope& message, std::span<const std::byte> payload) noexcept;
-    bool start_large(RxOp& op, const Envelope& message) noexcept;
-    void end_large(RxOp& op, int error) noexcept;
-    void retire_if_full(RxOp& op) noexcept;
-    void complete_rx(RxOp& op, const Envelope& message, std::byte* at, std::size_t bytes, bool last_of_buffer) noexcept;
-    void fail_rx(RxOp& op, const Envelope* message, std::size_t bytes, std::size_t lost, int error,
-                 bool last_of_buffer) noexcept;
-    void give_up(RxOp& op, int error) noexcept;
-    void free_rx(RxOp& op) noexcept { rx_ops.give(&op); }
 
     // direct.cc
     using Places = std::array<std::byte*, iov_limit>;
@@ -273,20 +247,16 @@ struct Endpoint {
     bool drop_peer(Peer& peer, int error) noexcept;
     bool broken(Peer& peer) noexcept { return drop_peer(peer, FI_ECONNABORTED); }
     [[nodiscard]] bool drain(Peer& peer, unsigned limit) noexcept;
+    void drain_all() noexcept;
     [[nodiscard]] bool dispatch(Peer& peer, const nvlf_slot& slot) noexcept;
     void look_around(bool busy) noexcept;
 
     Av* av = nullptr;
-    Cq* tx_cq = nullptr;
-    Cq* rx_cq = nullptr;
-    bool tx_selective = false;
-    bool rx_selective = false;
-    Cntr* send_cntr = nullptr;
-    Cntr* recv_cntr = nullptr;
-    Cntr* read_cntr = nullptr;
-    Cntr* write_cntr = nullptr;
-    std::size_t min_multi_recv = 64;
-    bool directed = false; // The application asked for FI_DIRECTED_RECV: sources of receives count.
+    RxStore own_store;
+    RxStore* store = &own_store; // Or that of the shared receive context.
+    std::vector<std::unique_ptr<RxContext>> own_contexts;
+    std::vector<RxBinding> rx_bindings; // By number of the receive context, and at their places for good.
+    std::vector<TxContext> tx_contexts; // Likewise.
 
     ::nvlf_ep* ep = nullptr; // Published by enable().
     std::uint32_t notices_seen = 0;
@@ -297,20 +267,12 @@ struct Endpoint {
     std::unordered_map<std::uint64_t, Peer*> by_endpoint; // By endpoint id and epoch.
     bool to_accept = false;                               // The carrier holds channels for us that we had no room for.
     bool to_bury = false;                                 // A peer is gone whose channel is still mapped.
-    int unreported_death = 0; // FI_E*: all peers are gone, one of them without goodbye, and no operation told of it.
-    int dead = 0;             // FI_E* once the fabric is gone: nothing works any more.
+    int dead = 0;                                         // FI_E* once the fabric is gone: nothing works any more.
 
     std::unordered_map<std::uint64_t, ::nvlf_mem*> published; // By key: registrations in our directory.
 
-    MatchQueue msg_queue;
-    MatchQueue tagged_queue;
-    MatchQueue::Waiting claimed;
-    Pool<RxOp> rx_ops{rx_limit};
     Pool<TxOp> tx_ops{tx_limit};
     Pool<TxOp> responses{tx_limit}; // Apart: a peer that only asks must not use up what the application sends with.
-    Pool<Unexpected> unexpected{rx_limit};
-    std::size_t unexpected_bytes = 0; // Payload and records.
-    std::size_t unexpected_limit;     // FI_NVLF_UNEXPECTED_LIMIT
 
     std::uint32_t idle_polls = 0;
     Clock::time_point next_look{};             // When to ask whether the carrier still lives.
@@ -318,8 +280,6 @@ struct Endpoint {
     Clock::time_point contact_next{};          // when to try again,
     Clock::time_point contact_until{};         // and when to give up.
 };
-
-[[nodiscard]] inline Endpoint& endpoint_of(fid_ep* f) noexcept { return *reinterpret_cast<Endpoint*>(f); }
 
 // The payload that follows a header in a slot, or lies in the ring. False: no honest peer sends such lengths. To be called
 // once for a slot; what it answers is the peer's memory, or the caller's copy of the slot.

@@ -18,12 +18,14 @@
 namespace nvlf::ofi {
 
 struct Peer;
+struct RxBinding;
 
 using ListHook = boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::safe_link>>;
 
 // What is known of a message when it is matched.
 struct Envelope {
     Peer* peer = nullptr;
+    RxBinding* binding = nullptr; // By which of our endpoints it came in, and for which receive context.
     std::uint64_t tag = 0;
     std::uint64_t cq_data = 0;
     std::uint64_t id = 0;    // The sender's handle: of the waiting message (rendezvous), or for its acknowledgement.

@@ -6,13 +6,13 @@ namespace nvlf::ofi {
 namespace {
 
 ssize_t msg_recv(fid_ep* ep, void* buf, std::size_t len, void*, fi_addr_t src, void* context) {
-    ReceiveRequest r{.source = src, .flags = endpoint_of(ep).rx_flags, .context = context};
+    ReceiveRequest r{.source = src, .flags = ep_fid_of(ep).rx_flags, .context = context};
     r.to.set(buf, len);
     return call_receive(ep, r);
 }
 
 ssize_t msg_recvv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t src, void* context) {
-    ReceiveRequest r{.source = src, .flags = endpoint_of(ep).rx_flags, .context = context};
+    ReceiveRequest r{.source = src, .flags = ep_fid_of(ep).rx_flags, .context = context};
     return set_buffers(r.to, iov, count) ? call_receive(ep, r) : -FI_EINVAL;
 }
 
@@ -22,13 +22,13 @@ ssize_t msg_recvmsg(fid_ep* ep, const fi_msg* msg, std::uint64_t flags) {
 }
 
 ssize_t msg_send(fid_ep* ep, const void* buf, std::size_t len, void*, fi_addr_t dest, void* context) {
-    SendRequest r{.to = dest, .flags = endpoint_of(ep).tx_flags, .context = context};
+    SendRequest r{.to = dest, .flags = ep_fid_of(ep).tx_flags, .context = context};
     r.from.set(buf, len);
     return call_send(ep, r);
 }
 
 ssize_t msg_sendv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t dest, void* context) {
-    SendRequest r{.to = dest, .flags = endpoint_of(ep).tx_flags, .context = context};
+    SendRequest r{.to = dest, .flags = ep_fid_of(ep).tx_flags, .context = context};
     return set_buffers(r.from, iov, count) ? call_send(ep, r) : -FI_EINVAL;
 }
 
@@ -45,8 +45,7 @@ ssize_t msg_inject(fid_ep* ep, const void* buf, std::size_t len, fi_addr_t dest)
 
 ssize_t msg_senddata(fid_ep* ep, const void* buf, std::size_t len, void*, std::uint64_t data, fi_addr_t dest,
                      void* context) {
-    SendRequest r{
-        .to = dest, .cq_data = data, .flags = endpoint_of(ep).tx_flags | FI_REMOTE_CQ_DATA, .context = context};
+    SendRequest r{.to = dest, .cq_data = data, .flags = ep_fid_of(ep).tx_flags | FI_REMOTE_CQ_DATA, .context = context};
     r.from.set(buf, len);
     return call_send(ep, r);
 }

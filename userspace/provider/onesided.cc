@@ -19,7 +19,7 @@ constexpr std::size_t inline_write = NVLF_SLOT_DATA - sizeof(wire::Write);
 
 ssize_t Endpoint::one_sided(const RmaRequest& request) noexcept {
     if (inherited()) return -FI_EOPBADSTATE;
-    const std::lock_guard guard{lock};
+    const std::lock_guard guard{lock()};
     ssize_t error = 0;
     Peer* peer = peer_for(request.to, error);
     if (peer == nullptr) return error;
@@ -29,6 +29,7 @@ ssize_t Endpoint::one_sided(const RmaRequest& request) noexcept {
     if (op == nullptr) return -FI_EAGAIN;
     op->kind = request.write ? TxOp::Kind::write : TxOp::Kind::read;
     op->peer = peer;
+    op->tx = request.tx;
     op->context = request.context;
     op->flags = request.flags;
     op->silent = request.silent;
@@ -184,8 +185,9 @@ bool Endpoint::push_response(Peer& peer, TxOp& op) noexcept {
 bool Endpoint::on_notify(Peer&, const nvlf_slot& slot) noexcept {
     const auto notify = wire::get<wire::Notify>(slot);
     // Who asked for none of this is told of none.
-    if (rx_cq != nullptr && (caps & FI_REMOTE_WRITE) != 0)
-        rx_cq->push(
+    const RxBinding& binding = rx_bindings.front();
+    if (binding.cq != nullptr && (binding.caps & FI_REMOTE_WRITE) != 0)
+        binding.cq->push(
             {.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, .len = notify.bytes, .data = notify.cq_data});
     return true;
 }

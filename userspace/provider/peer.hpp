@@ -22,6 +22,8 @@
 
 namespace nvlf::ofi {
 
+struct TxContext;
+
 struct RmaSegment {
     std::uint64_t address = 0;
     std::uint64_t bytes = 0;
@@ -49,6 +51,7 @@ struct TxOp : Pooled, ListHook {
     std::uint32_t error = 0; // First refusal, FI_E*.
     std::uint32_t unacknowledged = 0;
     Peer* peer = nullptr;
+    TxContext* tx = nullptr; // Who hears of its end.
     void* context = nullptr;
     std::uint64_t flags = 0;
     std::uint64_t cq_data = 0;

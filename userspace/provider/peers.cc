@@ -117,8 +117,9 @@ Peer* Endpoint::adopt(::nvlf_channel* channel) noexcept try {
     peers.reserve(peers.size() + 1);
     live.reserve(live.size() + 1);
     auto peer = std::make_unique<Peer>(channel, self);
-    channel = nullptr;    // The peer's from here on, also when what follows fails.
-    unreported_death = 0; // Somebody new: receives have a hope again.
+    channel = nullptr; // The peer's from here on, also when what follows fails.
+    for (RxBinding& binding : rx_bindings)
+        binding.context->unreported_death = 0; // Somebody new: receives have a hope again.
     by_endpoint[endpoint_key(peer->address)] = peer.get();
     live.push_back(peer.get());
     peers.push_back(std::move(peer));
@@ -169,20 +170,16 @@ void Endpoint::accept_all() noexcept {
             op.streaming = false;
             finish(op, error);
         });
-    for (MatchQueue* queue : {&msg_queue, &tagged_queue})
-        queue->unexpected.remove_and_dispose_if(
-            [&](const Unexpected& u) { return u.message.peer == &peer && u.message.rendezvous; },
-            [&](Unexpected* u) { forget(*u); });
-    rx_ops.for_each_used([&](RxOp& op) {
-        if (op.message.peer == &peer && op.message.rendezvous && op.got < op.wanted) end_large(op, error);
+    for (RxBinding& binding : rx_bindings) binding.context->forget_announced(peer);
+    store->ops.for_each_used([&](RxOp& op) {
+        if (op.message.peer == &peer && op.message.rendezvous && op.got < op.wanted)
+            op.message.binding->context->end_large(op, error);
     });
     to_bury = true;
-    bool told = fail_receives_that_only(&peer, error);
-    if (peer.said_bye) return;
-    if (!alone()) return;
-    told |= fail_receives_that_only(nullptr, error);
-    // With no receive posted to carry the news, the next one does.
-    if (!told) unreported_death = error;
+    for (RxBinding& binding : rx_bindings) {
+        if (peer.said_bye) binding.context->peer_left(peer, error);
+        else binding.context->peer_died(peer, error);
+    }
 }
 
 // Nobody but ourselves is left to talk to.
@@ -195,8 +192,10 @@ bool Endpoint::alone() const noexcept {
 // endpoint lives on and must not be met a second time.
 void Endpoint::bury() noexcept {
     to_bury = false;
-    for (MatchQueue::Waiting* waiting : {&msg_queue.unexpected, &tagged_queue.unexpected, &claimed})
-        for (Unexpected& u : *waiting) u.message.peer->mourned = true;
+    for (RxBinding& binding : rx_bindings)
+        binding.context->for_each_waiting([this](Unexpected& u) {
+            if (u.message.binding->endpoint == this) u.message.peer->mourned = true;
+        });
     std::erase_if(peers, [this](std::unique_ptr<Peer>& peer) {
         const bool mourned = std::exchange(peer->mourned, false);
         if (peer->up()) return false;
@@ -209,33 +208,12 @@ void Endpoint::bury() noexcept {
     });
 }
 
-// Receives that only this peer can satisfy; nullptr: those that nobody can any more, since all peers are gone and one
-// of them died in the middle of things.
-bool Endpoint::fail_receives_that_only(const Peer* peer, int error) noexcept {
-    bool any = false;
-    for (MatchQueue* queue : {&msg_queue, &tagged_queue})
-        for (auto it = queue->posted.begin(); it != queue->posted.end();) {
-            RxOp& op = *it++;
-            const bool named = directed && op.source != FI_ADDR_UNSPEC;
-            if (peer != nullptr ? !named || op.source != peer->fi_addr : named) continue;
-            queue->posted.erase(queue->posted.iterator_to(op));
-            give_up(op, error);
-            any = true;
-        }
-    return any;
-}
-
 // The fabric itself is gone. Nobody would tell us of a peer's death any more, so nothing may be left waiting.
 [[gnu::cold]] void Endpoint::fail_all(int error) noexcept {
     if (dead != 0) return;
     dead = error;
     while (!live.empty()) fail_peer(*live.back(), error);
-    for (MatchQueue* queue : {&msg_queue, &tagged_queue})
-        while (!queue->posted.empty()) {
-            RxOp& op = queue->posted.front();
-            queue->posted.pop_front();
-            give_up(op, error);
-        }
+    for (RxBinding& binding : rx_bindings) binding.context->fail_all(error);
 }
 
 // FI_E* when the endpoint at this address is gone for good, else 0. (At a service's address somebody may still come.)

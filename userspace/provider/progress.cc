@@ -20,7 +20,7 @@ constexpr auto carrier_look = std::chrono::milliseconds{2};
 
 void Endpoint::progress() noexcept {
     if (ep == nullptr || inherited()) return;
-    const std::lock_guard guard{lock};
+    const std::lock_guard guard{lock()};
     if (to_bury) [[unlikely]]
         bury();
     see_notices();
@@ -57,6 +57,12 @@ bool Endpoint::drain(Peer& peer, unsigned limit) noexcept {
     // A producer that sleeps for want of room is woken, as by a message.
     if (more_room) nvlf_channel_notify(peer.channel);
     return taken > 0;
+}
+
+// What lies in the lanes has come, and what lies with the carrier.
+void Endpoint::drain_all() noexcept {
+    see_notices();
+    for (std::size_t i = live.size(); i-- > 0;) (void)drain(*live[i], NVLF_LANE_SLOTS);
 }
 
 bool Endpoint::dispatch(Peer& peer, const nvlf_slot& slot) noexcept {
@@ -104,7 +110,7 @@ void Endpoint::look_around(bool busy) noexcept {
 // Is there something for progress() to do? Streams that wait for room do not count: their peer rings when it makes some.
 bool Endpoint::ready() noexcept {
     if (ep == nullptr || inherited()) return false;
-    const std::lock_guard guard{lock};
+    const std::lock_guard guard{lock()};
     if (nvlf_ep_notices(ep) != notices_seen || (dead == 0 && nvlf_poll_alive(domain.nvlf) == 0)) return true;
     if (to_accept) return true; // Asked for again by the clock, for which nothing wakes us.
     for (const Peer* peer : live)
@@ -122,7 +128,7 @@ int endpoint_wait_fd(const Endpoint& endpoint) noexcept {
 
 void endpoint_arm(Endpoint& endpoint) noexcept {
     if (endpoint.ep == nullptr) return;
-    const std::lock_guard guard{endpoint.lock};
+    const std::lock_guard guard{endpoint.lock()};
     if (endpoint.armed++ == 0) nvlf_ep_arm(endpoint.ep);
 }
 
@@ -131,7 +137,7 @@ bool endpoint_ready(Endpoint& endpoint) noexcept { return endpoint.ready(); }
 // The carrier may have been killed while we slept: its descriptor woke us, and no word in memory says so.
 void endpoint_disarm(Endpoint& endpoint) noexcept {
     if (endpoint.ep == nullptr) return;
-    const std::lock_guard guard{endpoint.lock};
+    const std::lock_guard guard{endpoint.lock()};
     if (endpoint.armed > 0 && --endpoint.armed == 0) nvlf_ep_disarm(endpoint.ep);
     if (endpoint.dead == 0 && nvlf_poll_alive(endpoint.domain.nvlf) == 0) endpoint.fail_all(FI_ENODEV);
 }

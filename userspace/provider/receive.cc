@@ -8,32 +8,50 @@
 #include <new>
 #include <utility>
 
+#include <algorithm>
+
 #include "endpoint.hpp"
 
 namespace nvlf::ofi {
 
-ssize_t Endpoint::receive(const ReceiveRequest& request) noexcept {
-    if (inherited()) [[unlikely]]
+fi_addr_t RxBinding::source_of(Peer& peer) const noexcept { return endpoint->source_of(peer); }
+
+RxContext::~RxContext() {
+    for (MatchQueue* queue : {&msg_queue, &tagged_queue}) {
+        queue->posted.clear();
+        queue->unexpected.clear();
+    }
+    claimed.clear();
+}
+
+bool RxContext::join(RxBinding& binding) noexcept try {
+    bindings.push_back(&binding);
+    closed = 0;
+    return true;
+} catch (const std::bad_alloc&) {
+    return false;
+}
+
+// Takes back what came in by this endpoint. Its peers are still there.
+void RxContext::leave(RxBinding& binding) noexcept {
+    const auto its = [&](const Unexpected& u) { return u.message.binding == &binding; };
+    for (MatchQueue::Waiting* waiting : {&msg_queue.unexpected, &tagged_queue.unexpected, &claimed})
+        waiting->remove_and_dispose_if(its, [this](Unexpected* u) { forget(*u); });
+    std::erase(bindings, &binding);
+}
+
+ssize_t RxContext::receive(const ReceiveRequest& request) noexcept {
+    if (generation.inherited()) [[unlikely]]
         return -FI_EOPBADSTATE;
-    const std::lock_guard guard{lock};
-    if (ep == nullptr) return -FI_EOPBADSTATE;
-    if (dead != 0) return -dead;
+    const std::lock_guard guard{store.lock};
+    if (closed != 0) [[unlikely]]
+        return -closed;
     if ((request.flags & FI_CLAIM) != 0 && (request.flags & FI_PEEK) == 0) return claim(request);
     if ((request.flags & FI_PEEK) != 0) return peek(request);
-    RxOp* op = rx_ops.take();
+    RxOp* op = prepare(request);
     if (op == nullptr) return -FI_EAGAIN;
-    op->context = request.context;
-    op->flags = request.flags;
-    op->tag = request.tag;
-    op->ignore = request.ignore;
     op->source = directed ? request.source : FI_ADDR_UNSPEC;
-    op->to = request.to;
-    op->parent = nullptr;
-    op->message = Envelope{.tagged = request.tagged};
-    op->wanted = op->got = op->used = 0;
-    op->pending = 0;
-    op->retired = false;
-    MatchQueue& queue = request.tagged ? tagged_queue : msg_queue;
+    MatchQueue& queue = this->queue(request.tagged);
     if (!queue.unexpected.empty()) [[unlikely]] {
         while (Unexpected* message = find_unexpected(request)) {
             queue.unexpected.erase(queue.unexpected.iterator_to(*message));
@@ -42,7 +60,7 @@ ssize_t Endpoint::receive(const ReceiveRequest& request) noexcept {
     }
     int error = 0;
     if (op->source == FI_ADDR_UNSPEC) error = std::exchange(unreported_death, 0);
-    else if (!is_live(op->source)) error = gone(op->source);
+    else error = hopeless(op->source);
     if (error != 0) [[unlikely]] {
         give_up(*op, error);
         return 0;
@@ -51,11 +69,55 @@ ssize_t Endpoint::receive(const ReceiveRequest& request) noexcept {
     return 0;
 }
 
-Unexpected* Endpoint::find_unexpected(const ReceiveRequest& request) noexcept {
-    MatchQueue& queue = request.tagged ? tagged_queue : msg_queue;
-    for (Unexpected& u : queue.unexpected) {
+RxOp* RxContext::prepare(const ReceiveRequest& request) noexcept {
+    RxOp* op = store.ops.take();
+    if (op == nullptr) return nullptr;
+    op->context = request.context;
+    op->flags = request.flags;
+    op->tag = request.tag;
+    op->ignore = request.ignore;
+    op->source = FI_ADDR_UNSPEC;
+    op->to = request.to;
+    op->parent = nullptr;
+    op->message = Envelope{.tagged = request.tagged};
+    op->wanted = op->got = op->used = 0;
+    op->pending = 0;
+    op->retired = false;
+    return op;
+}
+
+// FI_E* when the endpoint at this address is gone for good, whichever of ours it might have talked to; else 0.
+int RxContext::hopeless(fi_addr_t source) noexcept {
+    int error = 0;
+    for (const RxBinding* binding : bindings) {
+        error = binding->endpoint->is_live(source) ? 0 : binding->endpoint->gone(source);
+        if (error == 0) return 0;
+    }
+    return error;
+}
+
+// The oldest receive that was posted with this context. What is in flight cannot be called back.
+ssize_t RxContext::cancel(void* context) noexcept {
+    if (generation.inherited()) return -FI_EOPBADSTATE;
+    const std::lock_guard guard{store.lock};
+    for (MatchQueue* queue : {&tagged_queue, &msg_queue}) {
+        const auto it = std::find_if(queue->posted.begin(), queue->posted.end(),
+                                     [&](const RxOp& op) { return op.context == context; });
+        if (it == queue->posted.end()) continue;
+        RxOp& op = *it;
+        queue->posted.erase(it);
+        give_up(op, FI_ECANCELED);
+        return 0;
+    }
+    return 0; // As fi_endpoint(3) has it: what cannot be found has completed.
+}
+
+Unexpected* RxContext::find_unexpected(const ReceiveRequest& request) noexcept {
+    for (Unexpected& u : queue(request.tagged).unexpected) {
         if (request.tagged && !tags_match(request.tag, request.ignore, u.message.tag)) continue;
-        if (directed && request.source != FI_ADDR_UNSPEC && source_of(*u.message.peer) != request.source) continue;
+        if (directed && request.source != FI_ADDR_UNSPEC &&
+            u.message.binding->source_of(*u.message.peer) != request.source)
+            continue;
         return &u;
     }
     return nullptr;
@@ -63,30 +125,30 @@ Unexpected* Endpoint::find_unexpected(const ReceiveRequest& request) noexcept {
 
 // FI_PEEK: is there such a message? With FI_CLAIM it is set aside for the receive of the same context that will take it,
 // with FI_DISCARD it is thrown away. A miss is an error entry FI_ENOMSG, as fi_tagged(3) has it.
-ssize_t Endpoint::peek(const ReceiveRequest& request) noexcept {
-    if (rx_cq == nullptr) return -FI_EOPBADSTATE;
+ssize_t RxContext::peek(const ReceiveRequest& request) noexcept {
+    if (bindings.empty() || bindings.front()->cq == nullptr) return -FI_EOPBADSTATE;
     const std::uint64_t kind = FI_RECV | (request.tagged ? FI_TAGGED : FI_MSG);
     Unexpected* found = find_unexpected(request);
     if (found == nullptr) {
         // What lies in the lanes has come as well, and what lies with the carrier.
-        see_notices();
-        for (std::size_t i = live.size(); i-- > 0;) (void)drain(*live[i], NVLF_LANE_SLOTS);
+        for (const RxBinding* binding : bindings) binding->endpoint->drain_all();
         found = find_unexpected(request);
     }
     if (found == nullptr) {
-        rx_cq->push_error({.c = {.context = request.context, .flags = kind, .tag = request.tag}, .err = FI_ENOMSG});
+        bindings.front()->cq->push_error(
+            {.c = {.context = request.context, .flags = kind, .tag = request.tag}, .err = FI_ENOMSG});
         return 0;
     }
     const Envelope& m = found->message;
-    rx_cq->push({.context = request.context,
-                 .flags = kind | (m.has_cq_data ? FI_REMOTE_CQ_DATA : 0),
-                 .len = m.total,
-                 .data = m.cq_data,
-                 .tag = m.tag,
-                 .source = source_of(*m.peer)});
+    bindings.front()->cq->push({.context = request.context,
+                                .flags = kind | (m.has_cq_data ? FI_REMOTE_CQ_DATA : 0),
+                                .len = m.total,
+                                .data = m.cq_data,
+                                .tag = m.tag,
+                                .source = m.binding->source_of(*m.peer)});
     if ((request.flags & (FI_CLAIM | FI_DISCARD)) == 0) return 0;
-    MatchQueue& queue = request.tagged ? tagged_queue : msg_queue;
-    queue.unexpected.erase(queue.unexpected.iterator_to(*found));
+    MatchQueue::Waiting& waiting = queue(request.tagged).unexpected;
+    waiting.erase(waiting.iterator_to(*found));
     if ((request.flags & FI_DISCARD) != 0) {
         drop(*found);
         return 0;
@@ -96,29 +158,21 @@ ssize_t Endpoint::peek(const ReceiveRequest& request) noexcept {
     return 0;
 }
 
-ssize_t Endpoint::claim(const ReceiveRequest& request) noexcept {
+ssize_t RxContext::claim(const ReceiveRequest& request) noexcept {
     for (Unexpected& u : claimed) {
         if (u.claimed_by != request.context || u.message.tagged != request.tagged) continue;
         RxOp* op = nullptr;
         if ((request.flags & FI_DISCARD) == 0) {
-            op = rx_ops.take();
+            op = prepare(request);
             if (op == nullptr) return -FI_EAGAIN;
-            op->context = request.context;
-            op->flags = request.flags & ~FI_MULTI_RECV;
-            op->to = request.to;
-            op->source = FI_ADDR_UNSPEC;
-            op->message = Envelope{.tagged = request.tagged};
-            op->parent = nullptr;
-            op->wanted = op->got = op->used = 0;
-            op->pending = 0;
-            op->retired = false;
+            op->flags &= ~FI_MULTI_RECV;
         }
         claimed.erase(claimed.iterator_to(u));
         const Envelope m = u.message;
         if (op != nullptr && m.rendezvous && !m.peer->up()) { // Its sender died in between.
             drop(u);
-            fail_rx(*op, &m, 0, m.total, FI_ECONNABORTED, true);
-            free_rx(*op);
+            fail(*op, &m, 0, m.total, FI_ECONNABORTED, true);
+            store.ops.give(op);
             return 0;
         }
         if (op != nullptr) {
@@ -126,31 +180,32 @@ ssize_t Endpoint::claim(const ReceiveRequest& request) noexcept {
             return 0;
         }
         drop(u);
-        if (rx_cq != nullptr)
-            rx_cq->push({.context = request.context, .flags = FI_RECV | (m.tagged ? FI_TAGGED : FI_MSG), .tag = m.tag});
+        if (m.binding->cq != nullptr)
+            m.binding->cq->push(
+                {.context = request.context, .flags = FI_RECV | (m.tagged ? FI_TAGGED : FI_MSG), .tag = m.tag});
         return 0;
     }
     return -FI_EINVAL; // Nothing was claimed with this context.
 }
 
-void Endpoint::forget(Unexpected& u) noexcept {
-    unexpected_bytes -= sizeof u + u.bytes;
+void RxContext::forget(Unexpected& u) noexcept {
+    store.unexpected_bytes -= sizeof u + u.bytes;
     u.message.peer->unexpected_bytes -= sizeof u + u.bytes;
     u.data.reset();
     u.bytes = 0;
-    unexpected.give(&u);
+    store.unexpected.give(&u);
 }
 
 // Throws a waiting message away; its sender's operation ends.
-void Endpoint::drop(Unexpected& u) noexcept {
+void RxContext::drop(Unexpected& u) noexcept {
     const Envelope m = u.message;
     forget(u);
-    if (m.rendezvous) answer(*m.peer, wire::op_cts, wire::Cts{m.id, 0, 0});
-    if (m.wants_ack) answer(*m.peer, wire::op_ack, wire::Ack{m.id, 0, 0});
+    if (m.rendezvous) m.binding->endpoint->answer(*m.peer, wire::op_cts, wire::Cts{m.id, 0, 0});
+    if (m.wants_ack) m.binding->endpoint->answer(*m.peer, wire::op_ack, wire::Ack{m.id, 0, 0});
 }
 
 // The receive takes a message that waited. As deliver().
-bool Endpoint::consume(RxOp& op, Unexpected& u) noexcept {
+bool RxContext::consume(RxOp& op, Unexpected& u) noexcept {
     const Envelope message = u.message;
     const std::unique_ptr<std::byte[]> data = std::move(u.data);
     const std::size_t bytes = u.bytes;
@@ -159,20 +214,67 @@ bool Endpoint::consume(RxOp& op, Unexpected& u) noexcept {
 }
 
 // The posted receive for a message, removed from the queue unless it is a multi-receive buffer with room left.
-RxOp* Endpoint::match(const Envelope& message) noexcept {
-    MatchQueue& queue = message.tagged ? tagged_queue : msg_queue;
+RxOp* RxContext::match(const Envelope& message) noexcept {
+    MatchQueue& queue = this->queue(message.tagged);
     for (RxOp& op : queue.posted) {
         if (message.tagged && !tags_match(op.tag, op.ignore, message.tag)) continue;
-        if (op.source != FI_ADDR_UNSPEC && source_of(*message.peer) != op.source) continue;
+        if (op.source != FI_ADDR_UNSPEC && message.binding->source_of(*message.peer) != op.source) continue;
         if ((op.flags & FI_MULTI_RECV) == 0) queue.posted.erase(queue.posted.iterator_to(op));
         return &op;
     }
     return nullptr;
 }
 
+// What the peer announced and will not send any more.
+void RxContext::forget_announced(const Peer& peer) noexcept {
+    for (MatchQueue* queue : {&msg_queue, &tagged_queue})
+        queue->unexpected.remove_and_dispose_if(
+            [&](const Unexpected& u) { return u.message.peer == &peer && u.message.rendezvous; },
+            [&](Unexpected* u) { forget(*u); });
+}
+
+// A peer died in the middle of things: so do the receives that it alone, or that nobody can satisfy any more.
+void RxContext::peer_died(const Peer& peer, int error) noexcept {
+    bool told = fail_receives_that_only(&peer, error);
+    if (!alone()) return;
+    told |= fail_receives_that_only(nullptr, error);
+    // With no receive posted to carry the news, the next one does.
+    if (!told) unreported_death = error;
+}
+
+bool RxContext::alone() const noexcept {
+    return std::all_of(bindings.begin(), bindings.end(), [](const RxBinding* b) { return b->endpoint->alone(); });
+}
+
+// Receives that only this peer can satisfy; nullptr: those that nobody can any more, since all peers are gone and one
+// of them died in the middle of things.
+bool RxContext::fail_receives_that_only(const Peer* peer, int error) noexcept {
+    bool any = false;
+    for (MatchQueue* queue : {&msg_queue, &tagged_queue})
+        for (auto it = queue->posted.begin(); it != queue->posted.end();) {
+            RxOp& op = *it++;
+            const bool named = directed && op.source != FI_ADDR_UNSPEC;
+            if (peer != nullptr ? !named || op.source != peer->fi_addr : named) continue;
+            queue->posted.erase(queue->posted.iterator_to(op));
+            give_up(op, error);
+            any = true;
+        }
+    return any;
+}
+
+void RxContext::fail_all(int error) noexcept {
+    closed = error;
+    for (MatchQueue* queue : {&msg_queue, &tagged_queue})
+        while (!queue->posted.empty()) {
+            RxOp& op = queue->posted.front();
+            queue->posted.pop_front();
+            give_up(op, error);
+        }
+}
+
 // A whole message, or the start of a large one, for this receive. True: it is a multi-receive buffer that takes more.
 // False: the receive is over or in flight, and no longer the caller's.
-bool Endpoint::deliver(RxOp& op, const Envelope& message, std::span<const std::byte> payload) noexcept {
+bool RxContext::deliver(RxOp& op, const Envelope& message, std::span<const std::byte> payload) noexcept {
     if (message.rendezvous) return start_large(op, message);
     const bool multi = (op.flags & FI_MULTI_RECV) != 0;
     const std::size_t at = op.used;
@@ -182,21 +284,22 @@ bool Endpoint::deliver(RxOp& op, const Envelope& message, std::span<const std::b
         retire_if_full(op);
     }
     const bool last = multi && op.retired && op.pending == 0;
-    if (bytes < payload.size()) fail_rx(op, &message, bytes, payload.size() - bytes, FI_ETRUNC, last);
-    else complete_rx(op, message, static_cast<std::byte*>(op.to.iov[0].iov_base) + at, bytes, last);
-    if (message.wants_ack) answer(*message.peer, wire::op_ack, wire::Ack{message.id, 0, 0});
+    if (bytes < payload.size()) fail(op, &message, bytes, payload.size() - bytes, FI_ETRUNC, last);
+    else complete(op, message, static_cast<std::byte*>(op.to.iov[0].iov_base) + at, bytes, last);
+    if (message.wants_ack) message.binding->endpoint->answer(*message.peer, wire::op_ack, wire::Ack{message.id, 0, 0});
     if (multi && !op.retired) return true;
-    if (!multi || last) free_rx(op);
+    if (!multi || last) store.ops.give(&op);
     return false;
 }
 
 // Asks for as much of a large message as fits. As deliver().
-bool Endpoint::start_large(RxOp& op, const Envelope& message) noexcept {
+bool RxContext::start_large(RxOp& op, const Envelope& message) noexcept {
     const bool multi = (op.flags & FI_MULTI_RECV) != 0;
-    RxOp* piece = multi ? rx_ops.take() : &op;
+    Endpoint& endpoint = *message.binding->endpoint;
+    RxOp* piece = multi ? store.ops.take() : &op;
     if (piece == nullptr) { // At the limit of receives: what lands in this buffer could not be kept apart. Refuse it.
-        fail_rx(op, &message, 0, message.total, FI_ENOMEM, false);
-        answer(*message.peer, wire::op_cts, wire::Cts{message.id, 0, 0});
+        fail(op, &message, 0, message.total, FI_ENOMEM, false);
+        endpoint.answer(*message.peer, wire::op_cts, wire::Cts{message.id, 0, 0});
         return true;
     }
     if (multi) {
@@ -218,13 +321,13 @@ bool Endpoint::start_large(RxOp& op, const Envelope& message) noexcept {
     piece->message = message;
     piece->got = 0;
     piece->wanted = std::min<std::size_t>(message.total, piece->to.total);
-    answer(*message.peer, wire::op_cts, wire::Cts{message.id, piece->handle(), piece->wanted});
+    endpoint.answer(*message.peer, wire::op_cts, wire::Cts{message.id, piece->handle(), piece->wanted});
     if (piece->wanted == 0) end_large(*piece, 0);
     return takes_more;
 }
 
 // All of a large message is there that will come.
-void Endpoint::end_large(RxOp& op, int error) noexcept {
+void RxContext::end_large(RxOp& op, int error) noexcept {
     RxOp* parent = op.parent;
     const Envelope message = op.message;
     bool last = false;
@@ -232,53 +335,57 @@ void Endpoint::end_large(RxOp& op, int error) noexcept {
         --parent->pending;
         last = parent->retired && parent->pending == 0;
     }
-    if (error != 0) fail_rx(op, &message, op.got, 0, error, last);
-    else if (op.wanted < message.total) fail_rx(op, &message, op.wanted, message.total - op.wanted, FI_ETRUNC, last);
-    else complete_rx(op, message, static_cast<std::byte*>(op.to.iov[0].iov_base), op.wanted, last);
-    if (message.wants_ack && error == 0) answer(*message.peer, wire::op_ack, wire::Ack{message.id, 0, 0});
+    if (error != 0) fail(op, &message, op.got, 0, error, last);
+    else if (op.wanted < message.total) fail(op, &message, op.wanted, message.total - op.wanted, FI_ETRUNC, last);
+    else complete(op, message, static_cast<std::byte*>(op.to.iov[0].iov_base), op.wanted, last);
+    if (message.wants_ack && error == 0)
+        message.binding->endpoint->answer(*message.peer, wire::op_ack, wire::Ack{message.id, 0, 0});
     op.message.rendezvous = false;
-    free_rx(op);
-    if (last) free_rx(*parent);
+    store.ops.give(&op);
+    if (last) store.ops.give(parent);
 }
 
 // Takes a multi-receive buffer off the queue when too little of it is left.
-void Endpoint::retire_if_full(RxOp& op) noexcept {
+void RxContext::retire_if_full(RxOp& op) noexcept {
     if (op.retired || op.to.total - op.used >= min_multi_recv) return;
     op.retired = true;
     if (op.is_linked()) {
-        MatchQueue& queue = op.message.tagged ? tagged_queue : msg_queue;
-        queue.posted.erase(queue.posted.iterator_to(op));
+        MatchQueue::Posted& posted = queue(op.message.tagged).posted;
+        posted.erase(posted.iterator_to(op));
     }
 }
 
-void Endpoint::complete_rx(RxOp& op, const Envelope& message, std::byte* at, std::size_t bytes,
-                           bool last_of_buffer) noexcept {
-    if (recv_cntr != nullptr) recv_cntr->add(1);
-    if (rx_cq == nullptr) return;
+void RxContext::complete(RxOp& op, const Envelope& message, std::byte* at, std::size_t bytes,
+                         bool last_of_buffer) noexcept {
+    const RxBinding& binding = *message.binding;
+    if (binding.recv_cntr != nullptr) binding.recv_cntr->add(1);
+    if (binding.cq == nullptr) return;
     // The application must learn that its buffer is free again, whether it wants to hear of the message or not.
-    if (rx_selective && (op.flags & FI_COMPLETION) == 0 && !last_of_buffer) return;
-    rx_cq->push({.context = op.context,
-                 .flags = FI_RECV | (message.tagged ? FI_TAGGED : FI_MSG) |
-                          (message.has_cq_data ? FI_REMOTE_CQ_DATA : 0) | (last_of_buffer ? FI_MULTI_RECV : 0),
-                 .len = bytes,
-                 .buf = at,
-                 .data = message.cq_data,
-                 .tag = message.tag,
-                 .source = (caps & FI_SOURCE) != 0 ? source_of(*message.peer) : FI_ADDR_NOTAVAIL});
+    if (binding.selective && (op.flags & FI_COMPLETION) == 0 && !last_of_buffer) return;
+    binding.cq->push({.context = op.context,
+                      .flags = FI_RECV | (message.tagged ? FI_TAGGED : FI_MSG) |
+                               (message.has_cq_data ? FI_REMOTE_CQ_DATA : 0) | (last_of_buffer ? FI_MULTI_RECV : 0),
+                      .len = bytes,
+                      .buf = at,
+                      .data = message.cq_data,
+                      .tag = message.tag,
+                      .source = (binding.caps & FI_SOURCE) != 0 ? binding.source_of(*message.peer) : FI_ADDR_NOTAVAIL});
 }
 
 // A receive that no list holds any more and that nothing will be delivered to, but for what is in flight into it.
-void Endpoint::give_up(RxOp& op, int error) noexcept {
+void RxContext::give_up(RxOp& op, int error) noexcept {
     op.retired = true;
-    fail_rx(op, nullptr, 0, 0, error, op.pending == 0);
-    if (op.pending == 0) free_rx(op);
+    fail(op, nullptr, 0, 0, error, op.pending == 0);
+    if (op.pending == 0) store.ops.give(&op);
 }
 
-// `message` is nullptr when none was matched.
-void Endpoint::fail_rx(RxOp& op, const Envelope* message, std::size_t bytes, std::size_t lost, int error,
-                       bool last_of_buffer) noexcept {
-    if (recv_cntr != nullptr) recv_cntr->add_error(1);
-    if (rx_cq == nullptr) return;
+// `message` is nullptr when none was matched; of several endpoints, then, any may tell of it.
+void RxContext::fail(RxOp& op, const Envelope* message, std::size_t bytes, std::size_t lost, int error,
+                     bool last_of_buffer) noexcept {
+    if (message == nullptr && bindings.empty()) return;
+    const RxBinding& binding = message != nullptr ? *message->binding : *bindings.front();
+    if (binding.recv_cntr != nullptr) binding.recv_cntr->add_error(1);
+    if (binding.cq == nullptr) return;
     const bool tagged = message != nullptr ? message->tagged : op.message.tagged;
     const bool last = (op.flags & FI_MULTI_RECV) != 0 && last_of_buffer;
     Failure failure{.c = {.context = op.context,
@@ -291,16 +398,19 @@ void Endpoint::fail_rx(RxOp& op, const Envelope* message, std::size_t bytes, std
     if (message != nullptr) {
         failure.c.tag = message->tag;
         failure.c.data = message->cq_data;
-        failure.c.source = source_of(*message->peer);
+        failure.c.source = binding.source_of(*message->peer);
         failure.source = message->peer->address;
     }
-    rx_cq->push_error(failure);
+    binding.cq->push_error(failure);
 }
 
 // ---- Slots in. Each answers false when the slot cannot be taken in yet. --------------------------------------------
 
 bool Endpoint::on_msg(Peer& peer, const nvlf_slot& slot) noexcept {
+    RxBinding& binding = rx_bindings.front();
+    RxContext& context = *binding.context;
     Envelope message{.peer = &peer,
+                     .binding = &binding,
                      .tag = slot.tag,
                      .tagged = (slot.flags & wire::flag_tagged) != 0,
                      .has_cq_data = (slot.flags & wire::flag_cq_data) != 0,
@@ -320,22 +430,25 @@ bool Endpoint::on_msg(Peer& peer, const nvlf_slot& slot) noexcept {
         return broken(peer);
     message.total = in_ring ? slot.len : slot.len - header;
 
-    RxOp* op = match(message);
-    if (op == nullptr && no_room_to_keep(peer, message.total)) return false;
+    RxOp* op = context.match(message);
+    if (op == nullptr && context.no_room_to_keep(peer, message.total)) return false;
     std::span<const std::byte> payload{at, message.total};
     if (in_ring) {
         auto ring = peer.rx.payload(slot.len);
         if (!ring) return broken(peer);
         payload = *ring;
     }
-    if (op == nullptr) return keep_unexpected(message, payload);
-    (void)deliver(*op, message, payload);
+    if (op == nullptr) return context.keep_unexpected(message, payload) || drop_peer(peer, FI_ENOMEM);
+    (void)context.deliver(*op, message, payload);
     return true;
 }
 
 bool Endpoint::on_rts(Peer& peer, const nvlf_slot& slot) noexcept {
     const auto rts = wire::get<wire::Rts>(slot);
+    RxBinding& binding = rx_bindings.front();
+    RxContext& context = *binding.context;
     const Envelope message{.peer = &peer,
+                           .binding = &binding,
                            .tag = slot.tag,
                            .cq_data = rts.cq_data,
                            .id = rts.id,
@@ -344,49 +457,49 @@ bool Endpoint::on_rts(Peer& peer, const nvlf_slot& slot) noexcept {
                            .has_cq_data = (slot.flags & wire::flag_cq_data) != 0,
                            .wants_ack = (slot.flags & wire::flag_ack) != 0,
                            .rendezvous = true};
-    RxOp* op = match(message);
-    if (op == nullptr && no_room_to_keep(peer, 0)) return false;
-    if (op == nullptr) return keep_unexpected(message, {});
-    (void)deliver(*op, message, {});
+    RxOp* op = context.match(message);
+    if (op == nullptr && context.no_room_to_keep(peer, 0)) return false;
+    if (op == nullptr) return context.keep_unexpected(message, {}) || drop_peer(peer, FI_ENOMEM);
+    (void)context.deliver(*op, message, {});
     return true;
 }
 
 // The record counts as well: messages without payload are not free of charge. A peer may hold no more than it leaves free:
 // however many hold all they can, something is left for the next one, and a lane full of what nobody receives stands still
 // alone.
-bool Endpoint::no_room_to_keep(const Peer& peer, std::size_t bytes) const noexcept {
-    return peer.unexpected_bytes + sizeof(Unexpected) + bytes > unexpected_limit - unexpected_bytes ||
-           unexpected.used() >= rx_limit;
+bool RxContext::no_room_to_keep(const Peer& peer, std::size_t bytes) const noexcept {
+    return peer.unexpected_bytes + sizeof(Unexpected) + bytes > store.unexpected_limit - store.unexpected_bytes ||
+           store.unexpected.used() >= rx_limit;
 }
 
-// Without memory for it the conversation ends, in error at both ends: a message in the middle of it would be lost.
-bool Endpoint::keep_unexpected(const Envelope& message, std::span<const std::byte> payload) noexcept {
-    Unexpected* u = unexpected.take();
-    if (u == nullptr) return drop_peer(*message.peer, FI_ENOMEM);
+// False: no memory for it. Then the conversation must end, in error at both ends: a message in the middle of it is lost.
+bool RxContext::keep_unexpected(const Envelope& message, std::span<const std::byte> payload) noexcept {
+    Unexpected* u = store.unexpected.take();
+    if (u == nullptr) return false;
     u->message = message;
     u->bytes = payload.size();
     if (!payload.empty()) {
         u->data.reset(new (std::nothrow) std::byte[payload.size()]);
         if (u->data == nullptr) {
-            unexpected.give(u);
-            return drop_peer(*message.peer, FI_ENOMEM);
+            store.unexpected.give(u);
+            return false;
         }
         std::memcpy(u->data.get(), payload.data(), payload.size());
     }
-    unexpected_bytes += sizeof *u + payload.size();
+    store.unexpected_bytes += sizeof *u + payload.size();
     message.peer->unexpected_bytes += sizeof *u + payload.size();
-    (message.tagged ? tagged_queue : msg_queue).unexpected.push_back(*u);
+    queue(message.tagged).unexpected.push_back(*u);
     return true;
 }
 
 bool Endpoint::on_data(Peer& peer, const nvlf_slot& slot) noexcept {
     auto payload = peer.rx.payload(slot.len);
     if (!payload) return broken(peer);
-    RxOp* op = rx_ops.find(wire::get<wire::Data>(slot).receiver);
+    RxOp* op = store->ops.find(wire::get<wire::Data>(slot).receiver);
     if (op == nullptr || op->message.peer != &peer || !op->message.rendezvous || op->got >= op->wanted) return true;
     const std::size_t room = op->wanted - op->got;
     op->got += op->to.scatter(op->got, payload->first(std::min(room, payload->size())));
-    if (op->got == op->wanted) end_large(*op, 0);
+    if (op->got == op->wanted) op->message.binding->context->end_large(*op, 0);
     return true;
 }
 

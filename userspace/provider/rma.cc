@@ -5,7 +5,7 @@
 namespace nvlf::ofi {
 namespace {
 
-ssize_t start(fid_ep* fid, const RmaRequest& request) noexcept {
+ssize_t start(fid_ep* fid, RmaRequest& request) noexcept {
     const bool write = request.write;
     const std::uint64_t known = write ? send_flags_known : send_flags_known & ~(FI_REMOTE_CQ_DATA | FI_INJECT);
     if ((request.flags & ~known) != 0) return -FI_EBADFLAGS;
@@ -17,7 +17,9 @@ ssize_t start(fid_ep* fid, const RmaRequest& request) noexcept {
         remote += request.segment[i].bytes;
     }
     if (request.segments == 0 || remote != request.local.total) return -FI_EINVAL;
-    return endpoint_of(fid).one_sided(request);
+    const EpFid& from = ep_fid_of(fid);
+    request.tx = from.tx;
+    return from.endpoint->one_sided(request);
 }
 
 // One remote segment as long as the local buffers together.
@@ -39,14 +41,14 @@ ssize_t message(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags, bool wr
 
 ssize_t rma_read(fid_ep* ep, void* buf, std::size_t len, void*, fi_addr_t src, std::uint64_t addr, std::uint64_t key,
                  void* context) {
-    RmaRequest r{.to = src, .flags = endpoint_of(ep).tx_flags & ~FI_INJECT, .context = context};
+    RmaRequest r{.to = src, .flags = ep_fid_of(ep).tx_flags & ~FI_INJECT, .context = context};
     r.local.set(buf, len);
     return one_segment(ep, r, addr, key);
 }
 
 ssize_t rma_readv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t src, std::uint64_t addr,
                   std::uint64_t key, void* context) {
-    RmaRequest r{.to = src, .flags = endpoint_of(ep).tx_flags & ~FI_INJECT, .context = context};
+    RmaRequest r{.to = src, .flags = ep_fid_of(ep).tx_flags & ~FI_INJECT, .context = context};
     return set_buffers(r.local, iov, count) ? one_segment(ep, r, addr, key) : -FI_EINVAL;
 }
 
@@ -54,14 +56,14 @@ ssize_t rma_readmsg(fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) { re
 
 ssize_t rma_write(fid_ep* ep, const void* buf, std::size_t len, void*, fi_addr_t dest, std::uint64_t addr,
                   std::uint64_t key, void* context) {
-    RmaRequest r{.to = dest, .flags = endpoint_of(ep).tx_flags, .context = context, .write = true};
+    RmaRequest r{.to = dest, .flags = ep_fid_of(ep).tx_flags, .context = context, .write = true};
     r.local.set(buf, len);
     return one_segment(ep, r, addr, key);
 }
 
 ssize_t rma_writev(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t dest, std::uint64_t addr,
                    std::uint64_t key, void* context) {
-    RmaRequest r{.to = dest, .flags = endpoint_of(ep).tx_flags, .context = context, .write = true};
+    RmaRequest r{.to = dest, .flags = ep_fid_of(ep).tx_flags, .context = context, .write = true};
     return set_buffers(r.local, iov, count) ? one_segment(ep, r, addr, key) : -FI_EINVAL;
 }
 
@@ -78,7 +80,7 @@ ssize_t rma_writedata(fid_ep* ep, const void* buf, std::size_t len, void*, std::
                       std::uint64_t addr, std::uint64_t key, void* context) {
     RmaRequest r{.to = dest,
                  .cq_data = data,
-                 .flags = endpoint_of(ep).tx_flags | FI_REMOTE_CQ_DATA,
+                 .flags = ep_fid_of(ep).tx_flags | FI_REMOTE_CQ_DATA,
                  .context = context,
                  .write = true};
     r.local.set(buf, len);

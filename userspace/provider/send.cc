@@ -59,7 +59,7 @@ void push_slot(LaneProducer& tx, const nvlf_slot& slot) noexcept {
 ssize_t Endpoint::send(const SendRequest& request) noexcept {
     if (inherited()) [[unlikely]]
         return -FI_EOPBADSTATE;
-    const std::lock_guard guard{lock};
+    const std::lock_guard guard{lock()};
     ssize_t error = 0;
     Peer* peer = peer_for(request.to, error);
     if (peer == nullptr) [[unlikely]]
@@ -73,6 +73,7 @@ TxOp* Endpoint::begin(Peer& peer, const SendRequest& request, TxOp::Kind kind) n
     if (op == nullptr) return nullptr;
     op->kind = kind;
     op->peer = &peer;
+    op->tx = request.tx;
     op->context = request.context;
     op->flags = request.flags;
     op->tagged = request.tagged;
@@ -102,7 +103,7 @@ ssize_t Endpoint::send_eager(Peer& peer, const SendRequest& request) noexcept {
     if (!wants_ack) [[likely]] {
         write_msg(peer.tx, request, 0, in_ring);
         nvlf_channel_notify(peer.channel);
-        complete_tx(request.tagged ? FI_TAGGED : FI_MSG, request.flags, request.context, request.silent);
+        request.tx->complete(request.tagged ? FI_TAGGED : FI_MSG, request.flags, request.context, request.silent);
         return 0;
     }
     TxOp* op = begin(peer, request, TxOp::Kind::eager);
@@ -267,28 +268,25 @@ void Endpoint::finish(TxOp& op, int error) noexcept {
     case TxOp::Kind::fetch: kind = FI_ATOMIC | FI_READ; break;
     default: kind = op.tagged ? FI_TAGGED : FI_MSG;
     }
-    if (error == 0) complete_tx(kind, op.flags, op.context, op.silent);
-    else fail_tx(kind, op.context, error);
+    if (error == 0) op.tx->complete(kind, op.flags, op.context, op.silent);
+    else op.tx->fail(kind, op.context, error);
     op.copy.reset();
     op.error = 0;
     tx_ops.give(&op);
 }
 
-// Failures are told whatever the application wants to hear of successes. `kind`: as below.
-void Endpoint::fail_tx(std::uint64_t kind, void* context, int error) noexcept {
-    Cntr* counter = (kind & FI_WRITE) != 0 ? write_cntr : (kind & FI_READ) != 0 ? read_cntr : send_cntr;
-    if (counter != nullptr) counter->add_error(1);
+void TxContext::complete(std::uint64_t kind, std::uint64_t flags, void* context, bool silent) noexcept {
+    if (Cntr* const to = counter(kind); to != nullptr) to->add(1);
+    if (silent || cq == nullptr || (selective && (flags & FI_COMPLETION) == 0)) return;
     if ((kind & (FI_RMA | FI_ATOMIC)) == 0) kind |= FI_SEND;
-    if (tx_cq != nullptr) tx_cq->push_error({.c = {.context = context, .flags = kind}, .err = error});
+    cq->push({.context = context, .flags = kind});
 }
 
-// `kind`: FI_MSG, FI_TAGGED, or FI_RMA or FI_ATOMIC with FI_READ or FI_WRITE.
-void Endpoint::complete_tx(std::uint64_t kind, std::uint64_t flags, void* context, bool silent) noexcept {
-    Cntr* counter = (kind & FI_WRITE) != 0 ? write_cntr : (kind & FI_READ) != 0 ? read_cntr : send_cntr;
-    if (counter != nullptr) counter->add(1);
-    if (silent || tx_cq == nullptr || (tx_selective && (flags & FI_COMPLETION) == 0)) return;
+void TxContext::fail(std::uint64_t kind, void* context, int error) noexcept {
+    if (Cntr* const to = counter(kind); to != nullptr) to->add_error(1);
+    if (cq == nullptr) return;
     if ((kind & (FI_RMA | FI_ATOMIC)) == 0) kind |= FI_SEND;
-    tx_cq->push({.context = context, .flags = kind});
+    cq->push_error({.c = {.context = context, .flags = kind}, .err = error});
 }
 
 } // namespace nvlf::ofi

@@ -10,7 +10,7 @@ ssize_t tagged_recv(fid_ep* ep, void* buf, std::size_t len, void*, fi_addr_t src
     ReceiveRequest r{.source = src,
                      .tag = tag,
                      .ignore = ignore,
-                     .flags = endpoint_of(ep).rx_flags & ~FI_MULTI_RECV,
+                     .flags = ep_fid_of(ep).rx_flags & ~FI_MULTI_RECV,
                      .context = context,
                      .tagged = true};
     r.to.set(buf, len);
@@ -22,7 +22,7 @@ ssize_t tagged_recvv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi
     ReceiveRequest r{.source = src,
                      .tag = tag,
                      .ignore = ignore,
-                     .flags = endpoint_of(ep).rx_flags & ~FI_MULTI_RECV,
+                     .flags = ep_fid_of(ep).rx_flags & ~FI_MULTI_RECV,
                      .context = context,
                      .tagged = true};
     return set_buffers(r.to, iov, count) ? call_receive(ep, r) : -FI_EINVAL;
@@ -40,14 +40,14 @@ ssize_t tagged_recvmsg(fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags
 
 ssize_t tagged_send(fid_ep* ep, const void* buf, std::size_t len, void*, fi_addr_t dest, std::uint64_t tag,
                     void* context) {
-    SendRequest r{.to = dest, .tag = tag, .flags = endpoint_of(ep).tx_flags, .context = context, .tagged = true};
+    SendRequest r{.to = dest, .tag = tag, .flags = ep_fid_of(ep).tx_flags, .context = context, .tagged = true};
     r.from.set(buf, len);
     return call_send(ep, r);
 }
 
 ssize_t tagged_sendv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t dest, std::uint64_t tag,
                      void* context) {
-    SendRequest r{.to = dest, .tag = tag, .flags = endpoint_of(ep).tx_flags, .context = context, .tagged = true};
+    SendRequest r{.to = dest, .tag = tag, .flags = ep_fid_of(ep).tx_flags, .context = context, .tagged = true};
     return set_buffers(r.from, iov, count) ? call_send(ep, r) : -FI_EINVAL;
 }
 
@@ -72,7 +72,7 @@ ssize_t tagged_senddata(fid_ep* ep, const void* buf, std::size_t len, void*, std
     SendRequest r{.to = dest,
                   .tag = tag,
                   .cq_data = data,
-                  .flags = endpoint_of(ep).tx_flags | FI_REMOTE_CQ_DATA,
+                  .flags = ep_fid_of(ep).tx_flags | FI_REMOTE_CQ_DATA,
                   .context = context,
                   .tagged = true};
     r.from.set(buf, len);

@@ -111,7 +111,7 @@ bool read_atomic(const wire::Atomic& atomic, std::uint64_t key, std::span<const 
 
 ssize_t Endpoint::atomic(const AtomicRequest& request) noexcept {
     if (inherited()) return -FI_EOPBADSTATE;
-    const std::lock_guard guard{lock};
+    const std::lock_guard guard{lock()};
     ssize_t error = 0;
     Peer* peer = peer_for(request.to, error);
     if (peer == nullptr) return error;
@@ -127,7 +127,7 @@ bool Endpoint::try_direct(Peer& peer, const AtomicRequest& request) noexcept {
     const std::size_t element = atomic_bytes(request.datatype);
     for (std::size_t i = 0; i < request.segments; ++i) {
         if (aligned(at[i], element)) continue;
-        fail_tx(request.completes_as(), request.context, FI_EINVAL);
+        request.tx->fail(request.completes_as(), request.context, FI_EINVAL);
         return true;
     }
     Cursor operand{request.operand}, compare{request.compare}, result{request.result};
@@ -142,7 +142,7 @@ bool Endpoint::try_direct(Peer& peer, const AtomicRequest& request) noexcept {
             done += part;
         }
     }
-    complete_tx(request.completes_as(), request.flags, request.context, request.silent);
+    request.tx->complete(request.completes_as(), request.flags, request.context, request.silent);
     return true;
 }
 
@@ -158,6 +158,7 @@ ssize_t Endpoint::push_atomic(Peer& peer, const AtomicRequest& request) noexcept
     if (op == nullptr) return -FI_EAGAIN;
     op->kind = request.kind == AtomicClass::base ? TxOp::Kind::atomic : TxOp::Kind::fetch;
     op->peer = &peer;
+    op->tx = request.tx;
     op->context = request.context;
     op->flags = request.flags;
     op->silent = request.silent;
