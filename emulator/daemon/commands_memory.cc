@@ -1,19 +1,38 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-// MEM_*: device memory, tokens, imports.
+// MEM_*: device memory, tokens, names, imports.
 #include <algorithm>
+#include <cstring>
 
 #include "daemon/server.hpp"
 
 namespace nvlf::daemon {
+namespace {
 
-Errno Server::mem_alloc(Client& client, nvlf_ioc_mem_alloc& a, Descriptors& out) {
-    if (const Errno e = check_device(a.device); e.failed()) return e;
-    if (a.bytes == 0) return Errno{EINVAL};
-    if (a.bytes > memory_.arena().bytes()) return Errno{ENOSPC}; // Before rounding up could wrap.
-    const std::uint64_t bytes = (a.bytes + NVLF_PAGE_SIZE - 1) / NVLF_PAGE_SIZE * NVLF_PAGE_SIZE;
+constexpr std::uint32_t access_writes = NVLF_ACCESS_WRITE | NVLF_ACCESS_ATOMIC;
+constexpr std::uint32_t access_known = NVLF_ACCESS_READ | access_writes;
+
+Result<Fd> descriptor_for(const Memory& memory, std::uint32_t access) {
+    return (access & access_writes) != 0 ? duplicate(memory.fd.get()) : open_read_only(memory.fd.get());
+}
+
+} // namespace
+
+// What an allocation of so many bytes would count, in whole pages, if the client may have it.
+Result<std::uint64_t> Server::charge(const Client& client, std::uint64_t wanted) const {
+    if (wanted == 0) return Errno{EINVAL};
+    if (wanted > memory_.arena().bytes()) return Errno{ENOSPC}; // Before rounding up could wrap.
+    const std::uint64_t bytes = (wanted + NVLF_PAGE_SIZE - 1) / NVLF_PAGE_SIZE * NVLF_PAGE_SIZE;
     const std::uint64_t quota = config_.limits.quota_bytes;
     if (client.bytes > quota || bytes > quota - client.bytes) return Errno{EDQUOT};
     if (memory_.count() >= config_.limits.allocations) return Errno{EMFILE};
+    return bytes;
+}
+
+Errno Server::mem_alloc(Client& client, nvlf_ioc_mem_alloc& a, Descriptors& out) {
+    if (const Errno e = check_device(a.device); e.failed()) return e;
+    const auto charged = charge(client, a.bytes);
+    if (!charged) return charged.error();
+    const std::uint64_t bytes = *charged;
     if (const Errno e = check_descriptors(client, 1); e.failed()) return e;
     auto memory = memory_.allocate(a.device, bytes, client.id);
     if (!memory) return memory.error();
@@ -59,8 +78,7 @@ Errno Server::mem_free(Client& client, nvlf_ioc_mem_free& a, Descriptors&) {
 }
 
 Errno Server::mem_export(Client& client, nvlf_ioc_mem_export& a, Descriptors&) {
-    constexpr std::uint32_t writes = NVLF_ACCESS_WRITE | NVLF_ACCESS_ATOMIC;
-    if (a.access == 0 || (a.access & ~(NVLF_ACCESS_READ | writes)) != 0) return Errno{EINVAL};
+    if (a.access == 0 || (a.access & ~access_known) != 0) return Errno{EINVAL};
     switch (a.scope) {
     case NVLF_SCOPE_FABRIC:
         if (a.scope_index != 0) return Errno{EINVAL};
@@ -95,8 +113,7 @@ Errno Server::mem_import(Client& client, nvlf_ioc_mem_import& a, Descriptors& ou
         return Errno{EACCES};
     if (client.imports.size() >= config_.limits.imports_per_file) return Errno{EMFILE};
     Memory& memory = *grant->memory;
-    const bool writes = (grant->access & (NVLF_ACCESS_WRITE | NVLF_ACCESS_ATOMIC)) != 0;
-    auto fd = writes ? duplicate(memory.fd.get()) : open_read_only(memory.fd.get());
+    auto fd = descriptor_for(memory, grant->access);
     if (!fd) return fd.error();
     const std::uint32_t handle = client.new_handle();
     client.imports.emplace(handle, &memory);
@@ -115,7 +132,49 @@ Errno Server::mem_release(Client& client, nvlf_ioc_mem_free& a, Descriptors&) {
     if (it == client.imports.end()) return Errno{ENOENT};
     Memory& memory = *it->second;
     client.imports.erase(it);
+    if (!memory.name.empty()) --client.descriptors;
     memory_.drop_importer(memory, client.id, a.handle);
+    return Errno{};
+}
+
+Result<Memory*> Server::make_named_memory(const Client& client, const nvlf_ioc_mem_open& a) {
+    if ((a.flags & NVLF_OPEN_CREATE) == 0) return Errno{ENOENT};
+    if (const Errno e = check_device(a.device); e.failed()) return e;
+    const auto bytes = charge(client, a.bytes);
+    if (!bytes) return bytes.error();
+    return memory_.allocate_named(a.name, a.device, *bytes, client.id);
+}
+
+// Each who has it open is charged a descriptor, though we have but one: whoever made it may be gone long before.
+Errno Server::mem_open(Client& client, nvlf_ioc_mem_open& a, Descriptors& out) {
+    if ((a.flags & ~NVLF_OPEN_CREATE) != 0 || a.access == 0 || (a.access & ~access_known) != 0) return Errno{EINVAL};
+    if (a.name[0] == '\0' || std::memchr(a.name, '\0', sizeof a.name) == nullptr) return Errno{EINVAL};
+    if (client.imports.size() >= config_.limits.imports_per_file) return Errno{EMFILE};
+    if (const Errno e = check_descriptors(client, 1); e.failed()) return e;
+    Memory* memory = memory_.find_name(a.name);
+    const bool created = memory == nullptr;
+    if (created) {
+        const auto made = make_named_memory(client, a);
+        if (!made) return made.error();
+        memory = *made;
+    }
+    auto fd = descriptor_for(*memory, a.access);
+    if (!fd) {
+        if (created) memory_.abandon(*memory);
+        return fd.error();
+    }
+    const std::uint32_t handle = client.new_handle();
+    client.imports.emplace(handle, memory);
+    memory_.add_importer(*memory, client.id, handle);
+    if (created) client.bytes += memory->bytes;
+    ++client.descriptors;
+    a.device = memory->device;
+    a.access |= NVLF_ACCESS_READ;
+    a.bytes = memory->bytes;
+    a.fla = memory->fla;
+    a.handle = handle;
+    a.mem_fd = out.add(*std::move(fd));
+    a.created = created ? 1 : 0;
     return Errno{};
 }
 

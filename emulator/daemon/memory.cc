@@ -27,6 +27,25 @@ Result<Memory*> MemoryTable::allocate(std::uint32_t device, std::uint64_t bytes,
     return &memory;
 }
 
+Result<Memory*> MemoryTable::allocate_named(const std::string& name, std::uint32_t device, std::uint64_t bytes,
+                                            ClientId payer) {
+    const auto memory = allocate(device, bytes, payer);
+    if (!memory) return memory.error();
+    (*memory)->name = name;
+    names_.emplace(name, *memory);
+    return *memory;
+}
+
+Memory* MemoryTable::find_name(const std::string& name) const {
+    const auto it = names_.find(name);
+    return it != names_.end() ? it->second : nullptr;
+}
+
+void MemoryTable::abandon(Memory& memory) {
+    memory.owner = 0;
+    end_if_unused(memory);
+}
+
 void MemoryTable::free(Memory& memory) {
     assert(!memory.freed && memory.regions == 0);
     for (const Token& token : memory.exports) tokens_.erase(token);
@@ -42,12 +61,14 @@ void MemoryTable::drop_importer(Memory& memory, ClientId client, std::uint32_t h
 }
 
 void MemoryTable::end_if_unused(Memory& memory) {
-    if (!memory.freed || !memory.importers.empty()) return;
+    const bool owned = memory.name.empty() && !memory.freed;
+    if (owned || !memory.importers.empty()) return;
     if (on_gone) on_gone(memory);
     nvlf_device& d = state_.devices()[memory.device];
     live_store<decltype(d.hbm_used)>(d.hbm_used, d.hbm_used - memory.bytes);
     allocated_bytes_ -= memory.bytes;
     arena_.give_back(memory.fla, memory.bytes);
+    if (!memory.name.empty()) names_.erase(memory.name);
     table_.erase(memory.fla);
 }
 

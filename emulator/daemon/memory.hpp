@@ -6,6 +6,9 @@
 // device's HBM become free. Tokens end when the owner frees; so does nvlfd's own descriptor, as nobody can ask for
 // another one.
 //
+// Memory that was made by name has no owner who could free it: it lives from its first importer to its last, and nvlfd
+// keeps its descriptor and its name so long.
+//
 // Tokens are 256 random bits. They are looked up by hash and compared by memcmp: what the timing gives away about a
 // token is worth nothing to somebody who would have to guess its first 64 bits.
 #pragma once
@@ -16,6 +19,7 @@
 #include <cstring>
 #include <functional>
 #include <set>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -41,6 +45,7 @@ struct Memory {
     Fd fd; // Closed once freed.
     ClientId owner = 0;
     bool freed = false;
+    std::string name;          // Empty: reached by token only.
     std::uint32_t regions = 0; // Endpoints whose region this is.
     std::vector<Token> exports;
     std::set<std::pair<ClientId, std::uint32_t>> importers; // With the importer's handle.
@@ -64,6 +69,13 @@ public:
 
     // `bytes` in whole pages. ENOSPC, EMFILE, ENOMEM.
     [[nodiscard]] Result<Memory*> allocate(std::uint32_t device, std::uint64_t bytes, ClientId owner);
+    // As allocate, under a name that find_name does not find; `payer` is relieved when it is gone. To be given its first
+    // importer at once, or to abandon().
+    [[nodiscard]] Result<Memory*> allocate_named(const std::string& name, std::uint32_t device, std::uint64_t bytes,
+                                                 ClientId payer);
+    [[nodiscard]] Memory* find_name(const std::string& name) const;
+    // Named memory that was never handed out. Relieves nobody.
+    void abandon(Memory& memory);
     // Ends the owner's hold: tokens and descriptor go. The memory itself goes with it unless it has importers.
     void free(Memory& memory);
     void add_importer(Memory& memory, ClientId client, std::uint32_t handle) {
@@ -92,6 +104,7 @@ private:
     Arena arena_;
     std::unordered_map<std::uint64_t, Memory> table_; // By address. Nodes stay where they are, so Memory& stays good.
     std::unordered_map<Token, Export, TokenHash> tokens_;
+    std::unordered_map<std::string, Memory*> names_;
     std::uint64_t allocated_bytes_ = 0;
 };
 

@@ -53,6 +53,7 @@ constexpr std::array rows{
     row<nvlf_ioc_mem_export, &Server::mem_export>(NVLF_CMD_MEM_EXPORT, {NVLF_AT(nvlf_ioc_mem_export, reserved)}),
     row<nvlf_ioc_mem_import, &Server::mem_import>(NVLF_CMD_MEM_IMPORT, {NVLF_AT(nvlf_ioc_mem_import, reserved)}),
     row<nvlf_ioc_mem_free, &Server::mem_release>(NVLF_CMD_MEM_RELEASE),
+    row<nvlf_ioc_mem_open, &Server::mem_open>(NVLF_CMD_MEM_OPEN, {NVLF_AT(nvlf_ioc_mem_open, reserved)}),
     row<nvlf_ioc_ep_publish, &Server::ep_publish>(NVLF_CMD_EP_PUBLISH, {NVLF_AT(nvlf_ioc_ep_publish, flags)}),
     row<nvlf_ioc_ep_withdraw, &Server::ep_withdraw>(NVLF_CMD_EP_WITHDRAW),
     row<nvlf_ioc_ep_lookup, &Server::ep_lookup>(NVLF_CMD_EP_LOOKUP, {NVLF_AT(nvlf_ioc_ep_lookup, reserved)}),

@@ -111,6 +111,7 @@ public:
     Errno mem_export(Client& client, nvlf_ioc_mem_export& a, Descriptors& out);
     Errno mem_import(Client& client, nvlf_ioc_mem_import& a, Descriptors& out);
     Errno mem_release(Client& client, nvlf_ioc_mem_free& a, Descriptors& out);
+    Errno mem_open(Client& client, nvlf_ioc_mem_open& a, Descriptors& out);
     Errno ep_publish(Client& client, nvlf_ioc_ep_publish& a, Descriptors& out);
     Errno ep_withdraw(Client& client, nvlf_ioc_ep_withdraw& a, Descriptors& out);
     Errno ep_lookup(Client& client, nvlf_ioc_ep_lookup& a, Descriptors& out);
@@ -134,6 +135,8 @@ private:
     [[nodiscard]] Errno check_descriptors(const Client& client, std::uint32_t more) const noexcept;
     void attach_to(Client& client, std::uint32_t device);
     void free_memory(Client& owner, std::uint32_t handle, Memory& memory);
+    [[nodiscard]] Result<std::uint64_t> charge(const Client& client, std::uint64_t wanted) const;
+    [[nodiscard]] Result<Memory*> make_named_memory(const Client& client, const nvlf_ioc_mem_open& a);
 
     [[nodiscard]] nvlf_addr address_of(const Endpoint& endpoint) const noexcept;
     [[nodiscard]] Result<Endpoint*> resolve(const nvlf_addr& addr);

@@ -174,6 +174,13 @@ private:
         case NVLF_CMD_MEM_IMPORT:
             std::memcpy(body + offsetof(nvlf_ioc_mem_import, token), loot_.token.data(), loot_.token.size());
             break;
+        case NVLF_CMD_MEM_OPEN: { // One of four names, of little memory.
+            const char name[2] = {static_cast<char>('a' + shape / 16 % 4), '\0'};
+            std::memcpy(body + offsetof(nvlf_ioc_mem_open, name), name, sizeof name);
+            const std::uint32_t zero = 0;
+            std::memcpy(body + offsetof(nvlf_ioc_mem_open, bytes) + 4, &zero, sizeof zero);
+            break;
+        }
         case NVLF_CMD_EP_LOOKUP:
             std::memcpy(body + offsetof(nvlf_ioc_ep_lookup, addr), &address, sizeof address);
             break;
@@ -214,6 +221,11 @@ private:
             nvlf_ioc_mem_import a;
             std::memcpy(&a, body, sizeof a);
             require(a.bytes % NVLF_PAGE_SIZE == 0 && a.bytes > 0, "an import of impossible size");
+            keep(a.handle);
+        } else if (cmd == NVLF_CMD_MEM_OPEN) {
+            nvlf_ioc_mem_open a;
+            std::memcpy(&a, body, sizeof a);
+            require(a.bytes % NVLF_PAGE_SIZE == 0 && a.bytes > 0, "named memory of impossible size");
             keep(a.handle);
         } else if (cmd == NVLF_CMD_EP_PUBLISH) {
             nvlf_ioc_ep_publish a;

@@ -45,6 +45,7 @@ inline constexpr std::array commands{
     detail::command<nvlf_ioc_mem_export>(NVLF_CMD_MEM_EXPORT, "MEM_EXPORT"),
     detail::command<nvlf_ioc_mem_import>(NVLF_CMD_MEM_IMPORT, "MEM_IMPORT", {NVLF_AT(nvlf_ioc_mem_import, mem_fd)}),
     detail::command<nvlf_ioc_mem_free>(NVLF_CMD_MEM_RELEASE, "MEM_RELEASE"),
+    detail::command<nvlf_ioc_mem_open>(NVLF_CMD_MEM_OPEN, "MEM_OPEN", {NVLF_AT(nvlf_ioc_mem_open, mem_fd)}),
     detail::command<nvlf_ioc_ep_publish>(
         NVLF_CMD_EP_PUBLISH, "EP_PUBLISH",
         {NVLF_AT(nvlf_ioc_ep_publish, doorbell_fd), NVLF_AT(nvlf_ioc_ep_publish, notice_fd)}),

@@ -2,6 +2,7 @@
 #include "driver/memory.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -9,7 +10,7 @@ using namespace nvlf;
 
 namespace {
 
-// What MEM_ALLOC and MEM_IMPORT answer alike.
+// What MEM_ALLOC, MEM_IMPORT and MEM_OPEN answer alike.
 struct Answer {
     Fd fd;
     std::uint64_t fla;
@@ -81,6 +82,31 @@ int nvlf_mem_import(nvlf_fabric* fabric, const uint8_t token[NVLF_TOKEN_LEN], nv
         fill(*mem, std::move(answer), true);
         *ret_mem = mem.release();
         return 0;
+    });
+}
+
+int nvlf_mem_open(nvlf_fabric* fabric, const char* name, uint32_t access, uint32_t flags, uint32_t device,
+                  uint64_t bytes, nvlf_mem** ret_mem) noexcept {
+    if (fabric == nullptr || name == nullptr || ret_mem == nullptr) return -EINVAL;
+    const std::size_t length = std::strlen(name);
+    if (length >= NVLF_MEM_NAME_LEN) return -ENAMETOOLONG;
+    return guarded([&] {
+        auto mem = std::make_unique<nvlf_mem>(*fabric);
+        nvlf_ioc_mem_open body{};
+        std::copy_n(name, length, body.name);
+        body.access = access;
+        body.flags = flags;
+        body.device = device;
+        body.bytes = bytes;
+        const Errno error = fabric->carrier->ask(NVLF_CMD_MEM_OPEN, body);
+        if (error == Errno{EMFILE} && body.handle != 0) static_cast<void>(give_back(*fabric, body.handle, true));
+        if (error.failed()) return error.negative();
+        const bool created = body.created != 0;
+        Answer answer{take_fd(body.mem_fd), body.fla, body.bytes, body.handle, body.device, body.access};
+        if (!sound(*fabric, answer, created ? bytes : 1)) return nonsense(*fabric);
+        fill(*mem, std::move(answer), true);
+        *ret_mem = mem.release();
+        return created ? 1 : 0;
     });
 }
 

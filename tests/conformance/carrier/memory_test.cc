@@ -177,4 +177,27 @@ BOOST_AUTO_TEST_CASE(descriptors_return_to_the_level_before) {
     BOOST_TEST(eventually([&] { return open_descriptors(daemon.process().pid()) <= there; }, 10s));
 }
 
+BOOST_AUTO_TEST_CASE(memory_by_name_is_made_once_and_ends_with_its_last_user) {
+    const Fabric other = open_fabric(daemon);
+    nvlf_mem* raw = nullptr;
+    BOOST_TEST(nvlf_mem_open(fabric.get(), "table", all_access, 0, 0, NVLF_PAGE_SIZE, &raw) == -ENOENT);
+    BOOST_REQUIRE(nvlf_mem_open(fabric.get(), "table", all_access, NVLF_OPEN_CREATE, 2, NVLF_PAGE_SIZE, &raw) == 1);
+    Mem made{raw};
+    BOOST_REQUIRE(nvlf_mem_open(other.get(), "table", NVLF_ACCESS_READ, 0, 0, 0, &raw) == 0);
+    Mem found{raw};
+    BOOST_TEST(nvlf_mem_fla(found.get()) == nvlf_mem_fla(made.get()));
+    BOOST_TEST(nvlf_mem_device(found.get()) == 2U);
+    BOOST_TEST(nvlf_mem_access(found.get()) == NVLF_ACCESS_READ);
+    Token token;
+    BOOST_TEST(nvlf_mem_export(made.get(), all_access, token.bytes) == -EPERM);
+    made.reset();
+    BOOST_TEST(nvlf_mem_open(fabric.get(), "table", NVLF_ACCESS_READ, 0, 0, 0, &raw) == 0);
+    BOOST_TEST(nvlf_mem_put(raw) == 0);
+    found.reset();
+    BOOST_TEST(nvlf_mem_open(fabric.get(), "table", NVLF_ACCESS_READ, 0, 0, 0, &raw) == -ENOENT);
+    const std::string longest(NVLF_MEM_NAME_LEN, 'n');
+    BOOST_TEST(nvlf_mem_open(fabric.get(), longest.c_str(), all_access, 0, 0, 0, &raw) == -ENAMETOOLONG);
+    BOOST_TEST(nvlf_mem_open(fabric.get(), nullptr, all_access, 0, 0, 0, &raw) == -EINVAL);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

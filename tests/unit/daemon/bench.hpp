@@ -123,6 +123,16 @@ public:
         std::memcpy(a.token, from.token, sizeof a.token);
         return ask(client, NVLF_CMD_MEM_IMPORT, a);
     }
+    Answer<nvlf_ioc_mem_open> open_named(daemon::ClientId client, std::string_view name, std::uint32_t flags,
+                                         std::uint32_t access = NVLF_ACCESS_READ | NVLF_ACCESS_WRITE,
+                                         std::uint64_t bytes = 1) {
+        nvlf_ioc_mem_open a{};
+        a.flags = flags;
+        a.access = access;
+        a.bytes = bytes;
+        std::copy(name.begin(), name.end(), a.name);
+        return ask(client, NVLF_CMD_MEM_OPEN, a);
+    }
     Answer<nvlf_ioc_ep_publish> publish(daemon::ClientId client, std::uint64_t service = 0, std::uint32_t device = 0) {
         nvlf_ioc_ep_publish a{};
         a.device = device;

@@ -276,3 +276,76 @@ BOOST_AUTO_TEST_CASE(a_thousand_lives_of_memory_leave_no_descriptor_behind) {
     BOOST_TEST(open_descriptors() == before);
     BOOST_TEST(bench.info(keeper).allocated_bytes == 0U);
 }
+
+BOOST_FIXTURE_TEST_CASE(memory_by_name_is_one_for_all_who_open_it_and_made_once, Fixture) {
+    BOOST_TEST(bench.open_named(owner, "job/av", 0).error == ENOENT);
+    const auto made = bench.open_named(owner, "job/av", NVLF_OPEN_CREATE);
+    BOOST_REQUIRE_EQUAL(made.error, 0);
+    BOOST_TEST(made.a.created == 1U);
+    BOOST_TEST(made.a.bytes == NVLF_PAGE_SIZE);
+    const auto found = bench.open_named(other, "job/av", NVLF_OPEN_CREATE, NVLF_ACCESS_READ, 3 * NVLF_PAGE_SIZE);
+    BOOST_REQUIRE_EQUAL(found.error, 0);
+    BOOST_TEST(found.a.created == 0U);
+    BOOST_TEST(found.a.bytes == NVLF_PAGE_SIZE);
+    BOOST_TEST(found.a.fla == made.a.fla);
+    BOOST_TEST(found.a.device == 0U);
+    auto writer = Mapping::map(made.fd(made.a.mem_fd), made.a.bytes, Mapping::Access::read_write);
+    auto reader = Mapping::map(found.fd(found.a.mem_fd), found.a.bytes, Mapping::Access::read);
+    BOOST_REQUIRE((writer.ok() && reader.ok()));
+    static_cast<char*>(writer->data())[7] = 'x';
+    BOOST_TEST(static_cast<char*>(reader->data())[7] == 'x');
+    // Who asked to read cannot write.
+    BOOST_TEST(!Mapping::map(found.fd(found.a.mem_fd), found.a.bytes, Mapping::Access::read_write).ok());
+    BOOST_TEST(bench.open_named(other, "job/other", NVLF_OPEN_CREATE).a.created == 1U);
+}
+
+BOOST_FIXTURE_TEST_CASE(memory_by_name_lives_until_the_last_who_has_it_open_and_not_longer, Fixture) {
+    const auto made = bench.open_named(owner, "name", NVLF_OPEN_CREATE);
+    const auto found = bench.open_named(other, "name", 0);
+    BOOST_REQUIRE((made.error == 0 && found.error == 0));
+    bench.server().disconnect(owner, "gone");
+    BOOST_TEST(bench.open_named(other, "name", 0).error == 0); // Its maker is gone, it is not.
+    BOOST_TEST(bench.device(other, 0).hbm_used == NVLF_PAGE_SIZE);
+    BOOST_TEST(bench.release(other, found.a.handle) == 0);
+    BOOST_TEST(bench.open_named(other, "name", 0).error == 0);
+    bench.server().disconnect(other, "gone");
+    const auto late = bench.client();
+    BOOST_TEST(bench.device(late, 0).hbm_used == 0U);
+    BOOST_TEST(bench.open_named(late, "name", 0).error == ENOENT);
+    BOOST_TEST(bench.open_named(late, "name", NVLF_OPEN_CREATE).a.created == 1U);
+}
+
+BOOST_FIXTURE_TEST_CASE(what_names_no_memory_is_refused, Fixture) {
+    BOOST_TEST(bench.open_named(owner, "", NVLF_OPEN_CREATE).error == EINVAL);
+    BOOST_TEST(bench.open_named(owner, std::string(NVLF_MEM_NAME_LEN, 'n'), NVLF_OPEN_CREATE).error == EINVAL);
+    BOOST_TEST(bench.open_named(owner, std::string(NVLF_MEM_NAME_LEN - 1, 'n'), NVLF_OPEN_CREATE).error == 0);
+    BOOST_TEST(bench.open_named(owner, "n", NVLF_OPEN_CREATE, 0).error == EINVAL);
+    BOOST_TEST(bench.open_named(owner, "n", NVLF_OPEN_CREATE, 8).error == EINVAL);
+    BOOST_TEST(bench.open_named(owner, "n", 2).error == EINVAL);
+    BOOST_TEST(bench.open_named(owner, "n", NVLF_OPEN_CREATE, NVLF_ACCESS_READ, 0).error == EINVAL);
+    BOOST_TEST(bench.open_named(owner, "n", NVLF_OPEN_CREATE, NVLF_ACCESS_READ, ~0ULL).error == ENOSPC);
+    BOOST_TEST(bench.open_named(owner, "n", 0).error == ENOENT); // None of them left it behind.
+    const auto named = bench.open_named(owner, "n", NVLF_OPEN_CREATE);
+    BOOST_TEST(bench.share(owner, named.a.handle).error == ENOENT); // It has no owner who could pass it on.
+    BOOST_TEST(bench.free(owner, named.a.handle) == ENOENT);
+}
+
+BOOST_AUTO_TEST_CASE(memory_by_name_counts_to_its_maker_and_a_descriptor_to_everybody) {
+    Bench bench{with([](daemon::Limits& l) {
+        l.quota_bytes = NVLF_PAGE_SIZE;
+        l.descriptors_per_file = 1;
+    })};
+    const auto maker = bench.client();
+    const auto other = bench.client();
+    const auto made = bench.open_named(maker, "n", NVLF_OPEN_CREATE);
+    BOOST_REQUIRE_EQUAL(made.error, 0);
+    const auto opened = bench.open_named(other, "n", 0);
+    BOOST_REQUIRE_EQUAL(opened.error, 0);
+    BOOST_TEST(bench.open_named(other, "n", 0).error != 0);
+    BOOST_TEST(bench.release(other, opened.a.handle) == 0);
+    BOOST_TEST(bench.open_named(other, "n", 0).error == 0);
+    BOOST_TEST(bench.release(maker, made.a.handle) == 0);
+    BOOST_TEST(bench.alloc(maker).error == EDQUOT); // The other still has it.
+    bench.server().disconnect(other, "gone");
+    BOOST_TEST(bench.alloc(maker).error == 0);
+}

@@ -201,6 +201,18 @@ static void print_layout(void) {
     F(nvlf_ioc_mem_import, device);
     F(nvlf_ioc_mem_import, access);
     F(nvlf_ioc_mem_import, mem_fd);
+    S(nvlf_ioc_mem_open);
+    F(nvlf_ioc_mem_open, size);
+    F(nvlf_ioc_mem_open, flags);
+    F(nvlf_ioc_mem_open, device);
+    F(nvlf_ioc_mem_open, access);
+    F(nvlf_ioc_mem_open, bytes);
+    F(nvlf_ioc_mem_open, name);
+    F(nvlf_ioc_mem_open, fla);
+    F(nvlf_ioc_mem_open, handle);
+    F(nvlf_ioc_mem_open, mem_fd);
+    F(nvlf_ioc_mem_open, created);
+    F(nvlf_ioc_mem_open, reserved);
     S(nvlf_ioc_ep_publish);
     F(nvlf_ioc_ep_publish, size);
     F(nvlf_ioc_ep_publish, device);
@@ -272,6 +284,8 @@ static void print_layout(void) {
     F(nvlf_msg, error);
     C(NVLF_NO_FD);
     C(NVLF_TOKEN_LEN);
+    C(NVLF_MEM_NAME_LEN);
+    C(NVLF_OPEN_CREATE);
     C(NVLF_PAGE_SIZE);
     C(NVLF_IOC_TYPE);
     C(NVLF_CMD_GET_INFO);
@@ -287,6 +301,7 @@ static void print_layout(void) {
     C(NVLF_CMD_MEM_EXPORT);
     C(NVLF_CMD_MEM_IMPORT);
     C(NVLF_CMD_MEM_RELEASE);
+    C(NVLF_CMD_MEM_OPEN);
     C(NVLF_CMD_EP_PUBLISH);
     C(NVLF_CMD_EP_WITHDRAW);
     C(NVLF_CMD_EP_LOOKUP);

@@ -180,6 +180,14 @@ NVLF_API int nvlf_mem_import(struct nvlf_fabric* fabric, const uint8_t token[NVL
                              struct nvlf_mem** ret_mem) NVLF_NOEXCEPT;
 
 /*
+ * Memory by name, shared by all who open it (MEM_OPEN): it lives as long as one of them has it open. With NVLF_OPEN_CREATE
+ * in `flags` it is made when there is none, on `device`, of `bytes`; both are ignored otherwise. 1 when this call made it,
+ * 0 when it was there; -ENOENT there is none, -ENAMETOOLONG, and the errnos of nvlf_mem_alloc. Cannot be exported.
+ */
+NVLF_API int nvlf_mem_open(struct nvlf_fabric* fabric, const char* name, uint32_t access, uint32_t flags,
+                           uint32_t device, uint64_t bytes, struct nvlf_mem** ret_mem) NVLF_NOEXCEPT;
+
+/*
  * Gives back a reference; with the last one the memory is unmapped and freed or released. Pointers into it become
  * invalid, unless the same memory is mapped through another nvlf_mem; importers elsewhere keep what they mapped. The
  * object is gone whatever is returned.

@@ -22,7 +22,7 @@
 
 /* Version of the whole contract (ioctl.h, device.h, lane.h, state.h): same major = compatible, minor only grows. */
 #define NVLF_ABI_MAJOR 1
-#define NVLF_ABI_MINOR 0
+#define NVLF_ABI_MINOR 1
 #define NVLF_ABI_VERSION ((NVLF_ABI_MAJOR << 16) | NVLF_ABI_MINOR)
 
 #define NVLF_NAME_LEN 32  /* Names of devices, switches, fabrics; includes the NUL. */

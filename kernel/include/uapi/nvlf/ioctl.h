@@ -69,6 +69,7 @@
 #define NVLF_CMD_MEM_EXPORT 0x22
 #define NVLF_CMD_MEM_IMPORT 0x23
 #define NVLF_CMD_MEM_RELEASE 0x24
+#define NVLF_CMD_MEM_OPEN 0x25
 #define NVLF_CMD_EP_PUBLISH 0x30
 #define NVLF_CMD_EP_WITHDRAW 0x31
 #define NVLF_CMD_EP_LOOKUP 0x32
@@ -218,7 +219,7 @@ struct nvlf_ioc_mem_alloc {
 	__u32 reserved;
 };
 
-/* MEM_FREE, MEM_RELEASE - gives back what MEM_ALLOC or MEM_IMPORT gave. Freeing ends all exports. */
+/* MEM_FREE, MEM_RELEASE - gives back what MEM_ALLOC, or MEM_IMPORT and MEM_OPEN, gave. Freeing ends all exports. */
 struct nvlf_ioc_mem_free {
 	__u32 size;
 	__u32 handle;
@@ -254,6 +255,30 @@ struct nvlf_ioc_mem_import {
 	__u32 device;
 	__u32 access;
 	__u32 mem_fd;
+};
+
+/*
+ * MEM_OPEN - memory by name, for processes that have no way to tell each other a token. It belongs to nobody: memory and
+ * name live as long as an open file has it open, and end with the last. With NVLF_OPEN_CREATE it is made when there is
+ * none of that name, on `device`, of `bytes`, and counts to its maker's quota; else `device` and `bytes` are out only,
+ * and ENOENT says that there is none. `access` is what the caller wants: without WRITE and ATOMIC the descriptor cannot
+ * be mapped writable. Given back by MEM_RELEASE.
+ */
+#define NVLF_OPEN_CREATE 1U
+#define NVLF_MEM_NAME_LEN 64 /* Includes the NUL. */
+
+struct nvlf_ioc_mem_open {
+	__u32 size;
+	__u32 flags; /* NVLF_OPEN_* */
+	__u32 device; /* in, out */
+	__u32 access; /* NVLF_ACCESS_* */
+	__aligned_u64 bytes; /* in: wanted; out: rounded, what it has */
+	char name[NVLF_MEM_NAME_LEN];
+	__aligned_u64 fla; /* out, and all that follows */
+	__u32 handle;
+	__u32 mem_fd;
+	__u32 created; /* 1: by this call. */
+	__u32 reserved;
 };
 
 /*
@@ -426,6 +451,7 @@ NVLF_ASSERT_SIZE(nvlf_ioc_mem_alloc, 40);
 NVLF_ASSERT_SIZE(nvlf_ioc_mem_free, 8);
 NVLF_ASSERT_SIZE(nvlf_ioc_mem_export, 56);
 NVLF_ASSERT_SIZE(nvlf_ioc_mem_import, 72);
+NVLF_ASSERT_SIZE(nvlf_ioc_mem_open, 112);
 NVLF_ASSERT_SIZE(nvlf_ioc_ep_publish, 64);
 NVLF_ASSERT_SIZE(nvlf_ioc_ep_withdraw, 8);
 NVLF_ASSERT_SIZE(nvlf_ioc_ep_lookup, 40);
