@@ -234,6 +234,20 @@ int mr_regattr(fid* object, const fi_mr_attr* attr, std::uint64_t flags, fid_mr*
     return register_memory(domain, what, ret_mr);
 }
 
+// As much of [addr, addr + len) as lies in the piece in which it begins; NULL when that is none.
+iovec piece_at(const Mr& mr, std::uint64_t addr, std::uint64_t len, bool virtual_addresses) noexcept {
+    std::uint64_t offset = addr; // From the start of the piece at hand.
+    for (std::size_t i = 0; i < mr.iov_count; ++i) {
+        const iovec& piece = mr.iov[i];
+        if (virtual_addresses) offset = addr - mr.address[i];
+        // Unsigned: an address before the piece wraps to an offset beyond it. At its very end only nothing fits.
+        if (offset < piece.iov_len || (offset == piece.iov_len && len == 0))
+            return {static_cast<std::byte*>(piece.iov_base) + offset, std::min(len, piece.iov_len - offset)};
+        if (!virtual_addresses) offset -= piece.iov_len;
+    }
+    return {};
+}
+
 } // namespace
 
 fi_ops_mr mr_ops{.size = sizeof(fi_ops_mr), .reg = mr_reg, .regv = mr_regv, .regattr = mr_regattr};
@@ -281,30 +295,30 @@ const Mr* MrTable::find(std::uint64_t key) const noexcept {
     return found != by_key_.end() ? found->second : nullptr;
 }
 
-void* mr_locate(const Mr& mr, std::uint64_t addr, std::uint64_t len, bool virtual_addresses) noexcept {
-    std::uint64_t offset = addr; // From the start of the piece at hand.
-    for (std::size_t i = 0; i < mr.iov_count; ++i) {
-        const iovec& piece = mr.iov[i];
-        if (virtual_addresses) offset = addr - mr.address[i];
-        // Unsigned: an address before the piece wraps to an offset beyond it. At its very end only nothing fits, and that
-        // may belong to the next piece.
-        if (offset < piece.iov_len || (offset == piece.iov_len && len == 0))
-            return len <= piece.iov_len - offset ? static_cast<std::byte*>(piece.iov_base) + offset : nullptr;
-        if (!virtual_addresses) offset -= piece.iov_len;
+std::optional<Buffers> mr_locate(const Mr& mr, std::uint64_t addr, std::uint64_t len, bool virtual_addresses) noexcept {
+    Buffers range;
+    while (range.count < mr.iov_count) {
+        const iovec part = piece_at(mr, addr, len, virtual_addresses);
+        if (part.iov_base == nullptr) return std::nullopt;
+        range.iov[range.count++] = part;
+        range.total += part.iov_len;
+        if (part.iov_len == len) return range;
+        addr += part.iov_len; // Within the registration, so it cannot overflow.
+        len -= part.iov_len;
     }
-    return nullptr;
+    return std::nullopt;
 }
 
-Result<void*> MrTable::resolve(std::uint64_t key, std::uint64_t addr, std::uint64_t len, std::uint64_t access,
-                               const Endpoint* through) const noexcept {
+Result<Buffers> MrTable::resolve(std::uint64_t key, std::uint64_t addr, std::uint64_t len, std::uint64_t access,
+                                 const Endpoint* through) const noexcept {
     const std::lock_guard guard{lock_};
     const auto found = by_key_.find(key);
     if (found == by_key_.end() || !mr_reachable(*found->second, through)) return Errno{FI_EKEYREJECTED};
     const Mr& mr = *found->second;
     if ((access & ~mr.access) != 0) return Errno{EACCES};
-    void* const where = mr_locate(mr, addr, len, virtual_);
-    if (where == nullptr) return Errno{FI_EKEYREJECTED};
-    return where;
+    const auto range = mr_locate(mr, addr, len, virtual_);
+    if (!range) return Errno{FI_EKEYREJECTED};
+    return *range;
 }
 
 } // namespace nvlf::ofi

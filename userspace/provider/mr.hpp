@@ -15,11 +15,13 @@
 #include <array>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "base/mapping.hpp"
 #include "base/result.hpp"
+#include "buffers.hpp"
 #include "lock.hpp"
 
 namespace nvlf::ofi {
@@ -28,8 +30,8 @@ struct Cntr;
 struct Domain;
 struct Endpoint;
 
-inline constexpr std::size_t mr_iov_limit = 4;
-inline constexpr std::size_t mr_limit = 1U << 20; // Registrations of a domain.
+inline constexpr std::size_t mr_iov_limit = iov_limit; // Pieces: a range across them is a list of buffers.
+inline constexpr std::size_t mr_limit = 1U << 20;      // Registrations of a domain.
 
 struct Mr {
     explicit Mr(Domain& d) noexcept : domain{d} {}
@@ -80,10 +82,10 @@ public:
     [[nodiscard]] const Mr* find(std::uint64_t key) const noexcept;
 
     // Where a peer that names `key` and `addr` may touch `len` bytes with all rights in `access`, coming through the
-    // endpoint `through`. FI_EKEYREJECTED: no such key there, or the range is not within one piece of it. EACCES: a right
-    // is missing.
-    [[nodiscard]] Result<void*> resolve(std::uint64_t key, std::uint64_t addr, std::uint64_t len, std::uint64_t access,
-                                        const Endpoint* through) const noexcept;
+    // endpoint `through`. FI_EKEYREJECTED: no such key there, or a part of the range is outside of it. EACCES: a right is
+    // missing.
+    [[nodiscard]] Result<Buffers> resolve(std::uint64_t key, std::uint64_t addr, std::uint64_t len,
+                                          std::uint64_t access, const Endpoint* through) const noexcept;
 
 private:
     mutable SpinLock lock_;
@@ -91,8 +93,10 @@ private:
     std::unordered_map<std::uint64_t, Mr*> by_key_;
 };
 
-// Where `addr` (virtual, or an offset) lies in a registration; nullptr when [addr, addr + len) is not within a piece.
-[[nodiscard]] void* mr_locate(const Mr& mr, std::uint64_t addr, std::uint64_t len, bool virtual_addresses) noexcept;
+// Where [addr, addr + len) lies, `addr` being virtual or an offset; nothing when a part of it is outside. By offset pieces
+// follow each other; by virtual address only those do whose addresses do.
+[[nodiscard]] std::optional<Buffers> mr_locate(const Mr& mr, std::uint64_t addr, std::uint64_t len,
+                                               bool virtual_addresses) noexcept;
 
 extern fi_ops_mr mr_ops; // Of the domain: fi_mr_reg and friends.
 

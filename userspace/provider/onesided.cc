@@ -131,7 +131,7 @@ bool Endpoint::on_write(Peer& peer, const nvlf_slot& slot) noexcept {
     auto to = domain.mrs.resolve(slot.tag, write.address, payload.size(), FI_REMOTE_WRITE, this);
     std::uint32_t error = 0;
     if (!to) error = static_cast<std::uint32_t>(to.error().value());
-    else if (!payload.empty()) std::memcpy(*to, payload.data(), payload.size());
+    else (void)to->scatter(0, payload);
     answer(peer, wire::op_ack, wire::Ack{write.id, error, 0});
     return true;
 }
@@ -175,7 +175,7 @@ bool Endpoint::push_response(Peer& peer, TxOp& op) noexcept {
     slot.flags = bytes > 0 ? std::uint8_t{wire::flag_ring} : std::uint8_t{0};
     slot.len = static_cast<std::uint16_t>(bytes);
     wire::put(slot, wire::Data{op.remote});
-    if (bytes > 0) std::memcpy(peer.tx.payload(bytes), *from, bytes);
+    if (bytes > 0) from->gather(0, peer.tx.payload(bytes), bytes);
     peer.tx.publish();
     op.offset += bytes;
     op.streaming = op.offset < op.total;

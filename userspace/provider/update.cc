@@ -23,6 +23,14 @@ static_assert(iov_limit * sizeof(wire::Segment) + 2 * atomic_limit <= UINT16_MAX
 
 bool aligned(const void* at, std::size_t bytes) noexcept { return reinterpret_cast<std::uintptr_t>(at) % bytes == 0; }
 
+// No element lies across the end of a piece.
+bool whole_elements(const Buffers& range, std::size_t element) noexcept {
+    bool whole = true;
+    range.each(0, range.total,
+               [&](const std::byte* at, std::size_t bytes) { whole &= aligned(at, element) && bytes % element == 0; });
+    return whole;
+}
+
 // A position in a scatter/gather list of whole elements. One without entries has no end, and no address.
 class Cursor {
 public:
@@ -209,14 +217,14 @@ bool Endpoint::on_atomic(Peer& peer, const nvlf_slot& slot) noexcept {
     if (!payload_of(peer, slot, sizeof(wire::Atomic), payload) || !read_atomic(atomic, slot.tag, payload, arrived))
         return broken(peer);
 
-    std::array<std::byte*, iov_limit> at{};
+    std::array<Buffers, iov_limit> at{};
     std::uint32_t error = 0;
     for (std::size_t i = 0; i < arrived.segments && error == 0; ++i) {
         const RmaSegment& s = arrived.segment[i];
         const auto where = domain.mrs.resolve(s.key, s.address, s.bytes, arrived.access, this);
         if (!where) error = static_cast<std::uint32_t>(where.error().value());
-        else if (!aligned(*where, arrived.element)) error = FI_EINVAL;
-        else at[i] = static_cast<std::byte*>(*where);
+        else if (!whole_elements(*where, arrived.element)) error = FI_EINVAL;
+        else at[i] = *where;
     }
     nvlf_slot answer_slot{};
     std::byte* result = reinterpret_cast<std::byte*>(answer_slot.data) + sizeof(wire::Result);
@@ -228,11 +236,12 @@ bool Endpoint::on_atomic(Peer& peer, const nvlf_slot& slot) noexcept {
     }
     if (error == 0) {
         std::size_t done = 0;
-        for (std::size_t i = 0; i < arrived.segments; ++i) {
-            arrived.function(at[i], arrived.operand + done, arrived.compare + done, result + done,
-                             arrived.segment[i].bytes / arrived.element);
-            done += arrived.segment[i].bytes;
-        }
+        for (std::size_t i = 0; i < arrived.segments; ++i)
+            at[i].each(0, at[i].total, [&](std::byte* part, std::size_t bytes) {
+                arrived.function(part, arrived.operand + done, arrived.compare + done, result + done,
+                                 bytes / arrived.element);
+                done += bytes;
+            });
     }
     if (waiting != nullptr) {
         start_stream(peer, *waiting);

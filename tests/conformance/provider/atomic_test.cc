@@ -309,6 +309,28 @@ BOOST_AUTO_TEST_CASE(lists_are_walked_on_both_sides_element_by_element) {
     });
 }
 
+BOOST_AUTO_TEST_CASE(elements_may_lie_in_several_pieces_of_a_registration_but_none_across_two) {
+    on_both_kinds_of_memory([](bool on_fabric) {
+        Case c{on_fabric};
+        std::array<iovec, 2> pieces{{{c.target.data + 800, 24}, {c.target.data, 20}}};
+        fid_mr* m = nullptr;
+        check(
+            fi_mr_regv(c.pair.b.domain.get(), pieces.data(), 2, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 5, 0, &m, nullptr),
+            "fi_mr_regv");
+        const FidPtr<fid_mr> mr{m};
+        const std::array<std::uint64_t, 4> operand{1, 2, 3, 4};
+        std::array<std::uint64_t, 4> result{9, 9, 9, 9};
+        BOOST_TEST(c.run(Kind::fetch, FI_UINT64, FI_SUM, operand.data(), nullptr, result.data(), 4, 8, 5) == 0);
+        BOOST_TEST(result == (std::array<std::uint64_t, 4>{}), boost::test_tools::per_element());
+        const auto* there = reinterpret_cast<const std::uint64_t*>(c.target.data);
+        BOOST_TEST((there[101] == 1 && there[102] == 2 && there[0] == 3 && there[1] == 4));
+        const std::uint32_t half = 1; // The last element of 4 bytes is whole, of 8 bytes it is not.
+        BOOST_TEST(c.run(Kind::base, FI_UINT32, FI_SUM, &half, nullptr, nullptr, 1, 40, 5) == 0);
+        BOOST_TEST(c.run(Kind::base, FI_UINT64, FI_SUM, operand.data(), nullptr, nullptr, 1, 40, 5) == FI_EKEYREJECTED);
+        BOOST_TEST(c.run(Kind::base, FI_UINT64, FI_SUM, operand.data(), nullptr, nullptr, 1, 20, 5) == FI_EINVAL);
+    });
+}
+
 BOOST_AUTO_TEST_CASE(the_vector_forms_do_the_same_to_one_remote_range) {
     on_both_kinds_of_memory([](bool on_fabric) {
         Case c{on_fabric};

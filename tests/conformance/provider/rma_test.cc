@@ -110,6 +110,45 @@ BOOST_AUTO_TEST_CASE(scattered_transfers_walk_both_lists) {
     });
 }
 
+BOOST_AUTO_TEST_CASE(a_range_may_cross_the_pieces_of_a_registration) {
+    on_both_kinds_of_memory([](bool on_fabric, int mode) {
+        TargetMemory target{on_fabric};
+        TwoEndpoints pair{{.mr_mode = mode}, {.mr_mode = mode}};
+        std::memset(target.data, 0, region_size);
+        // By virtual address, what a range crosses must be next to each other there; by offset, anywhere.
+        const std::array<std::size_t, 3> at =
+            mode == 0 ? std::array<std::size_t, 3>{500'000, 0, 300'000} : std::array<std::size_t, 3>{0, 100, 80'100};
+        constexpr std::array<std::size_t, 3> length{100, 80'000, 5000};
+        std::array<iovec, 3> pieces{};
+        for (std::size_t i = 0; i < 3; ++i) pieces[i] = {target.data + at[i], length[i]};
+        fid_mr* m = nullptr;
+        check(fi_mr_regv(pair.b.domain.get(), pieces.data(), 3, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 5, 0, &m, nullptr),
+              "fi_mr_regv");
+        const FidPtr<fid_mr> mr{m};
+        const std::uint64_t start = mode == 0 ? 0 : reinterpret_cast<std::uintptr_t>(target.data);
+        const auto out = pattern(84'000, 4);
+        pair.post("write", [&] {
+            return fi_write(pair.a.ep.get(), out.data(), out.size(), nullptr, pair.to_b, start + 50, fi_mr_key(m),
+                            nullptr);
+        });
+        BOOST_TEST(pair.wait(pair.a, "write").error == 0);
+        BOOST_TEST(std::memcmp(target.data + at[0] + 50, out.data(), 50) == 0);
+        BOOST_TEST(std::memcmp(target.data + at[1], out.data() + 50, 80'000) == 0);
+        BOOST_TEST(std::memcmp(target.data + at[2], out.data() + 80'050, 3950) == 0);
+        std::vector<char> in(out.size());
+        pair.post("read", [&] {
+            return fi_read(pair.a.ep.get(), in.data(), in.size(), nullptr, pair.to_b, start + 50, fi_mr_key(m),
+                           nullptr);
+        });
+        BOOST_TEST(pair.wait(pair.a, "read").error == 0);
+        BOOST_TEST(in == out);
+        pair.post("read", [&] { // One byte beyond the last.
+            return fi_read(pair.a.ep.get(), in.data(), 5000, nullptr, pair.to_b, start + 80'101, fi_mr_key(m), nullptr);
+        });
+        BOOST_TEST(pair.wait(pair.a, "read").error == FI_EKEYREJECTED);
+    });
+}
+
 BOOST_AUTO_TEST_CASE(writedata_tells_the_target_after_the_data_is_there) {
     on_both_kinds_of_memory([](bool on_fabric, int mode) {
         Case c{on_fabric, mode};
