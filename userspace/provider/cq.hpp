@@ -59,6 +59,8 @@ public:
 
     [[nodiscard]] bool empty() const noexcept { return head_ == tail_; }
     [[nodiscard]] std::size_t size() const noexcept { return tail_ - head_; }
+    // As much as others may put in: the other half is for what the application asked for itself.
+    [[nodiscard]] bool crowded() const noexcept { return size() >= limit_ / 2; }
     [[nodiscard]] bool any_error() const noexcept { return errors_ > 0; }
     [[nodiscard]] bool error_next() const noexcept { return !empty() && ring_[head_ & mask_].failure != nullptr; }
     // The next completion: only when not empty and no error is next.
@@ -106,6 +108,13 @@ struct Cq {
         wait.notify();
     }
     void push_error(const Failure& failure) noexcept;
+    // For completions that peers cause without end and nobody posted anything for: not now.
+    [[nodiscard]] bool crowded() noexcept {
+        lock_.lock();
+        const bool is = ring_.crowded();
+        lock_.unlock();
+        return is;
+    }
 
     // Whom reads drive, from FI_ENABLE (the endpoint's descriptor exists by then) to fi_close. Counted. 0 or -FI_E*.
     [[nodiscard]] int add_endpoint(Endpoint& endpoint) noexcept { return endpoints.add(endpoint, wait); }

@@ -186,9 +186,10 @@ bool Endpoint::on_notify(Peer&, const nvlf_slot& slot) noexcept {
     const auto notify = wire::get<wire::Notify>(slot);
     // Who asked for none of this is told of none.
     const RxBinding& binding = rx_bindings.front();
-    if (binding.cq != nullptr && (binding.caps & FI_REMOTE_WRITE) != 0)
-        binding.cq->push(
-            {.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, .len = notify.bytes, .data = notify.cq_data});
+    if (binding.cq == nullptr || (binding.caps & FI_REMOTE_WRITE) == 0) return true;
+    if (binding.cq->crowded()) return false; // Its lane waits until the application has read some.
+    binding.cq->push(
+        {.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, .len = notify.bytes, .data = notify.cq_data});
     return true;
 }
 

@@ -24,7 +24,10 @@ using namespace nvlf::test;
 namespace wire = nvlf::ofi::wire;
 
 struct SmallLimits : OwnFabric {
-    SmallLimits() { ::setenv("FI_NVLF_UNEXPECTED_LIMIT", "1M", 1); }
+    SmallLimits() {
+        ::setenv("FI_NVLF_UNEXPECTED_LIMIT", "1M", 1);
+        ::setenv("FI_NVLF_CQ_LIMIT", "1024", 1);
+    }
 };
 BOOST_TEST_GLOBAL_FIXTURE(SmallLimits);
 
@@ -250,6 +253,30 @@ BOOST_AUTO_TEST_CASE(a_lane_that_is_written_to_after_its_owners_death_is_not_rea
     stop = true;
     undead.join();
     BOOST_TEST(written < many);
+}
+
+BOOST_AUTO_TEST_CASE(remote_writes_without_end_leave_room_in_the_queue_and_none_of_them_is_lost) {
+    TwoEndpoints pair;
+    Stranger stranger{pair.b};
+    const nvlf_slot slot = slot_of(wire::op_notify, 0, sizeof(wire::Notify), 0);
+    constexpr std::size_t many = 100'000;
+    const std::size_t sent = stranger.flood(slot, many, pair.b.cq.get());
+    BOOST_TEST(sent < 5000U); // Half of the queue and a lane.
+    // What the endpoint itself asked for still completes.
+    int context = 0;
+    pair.post("inject", [&] { return fi_inject(pair.a.ep.get(), "x", 1, pair.to_b); });
+    check(fi_recv(pair.b.ep.get(), nullptr, 0, nullptr, FI_ADDR_UNSPEC, &context), "recv");
+    std::size_t told = 0, received = 0;
+    for (int idle = 0; idle < 1000; ++idle)
+        while (const auto event = poll(pair.b.cq.get())) {
+            idle = 0;
+            received += event->entry.op_context == &context ? 1U : 0U;
+            if (event->entry.op_context == &context) continue;
+            BOOST_REQUIRE_EQUAL(event->error, 0); // No overrun.
+            ++told;
+        }
+    BOOST_TEST(told == sent);
+    BOOST_TEST(received == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(an_endpoint_without_rma_is_told_of_no_remote_write) {
