@@ -48,9 +48,10 @@ fuzz: ## Each fuzz target for FUZZ_SECONDS (60)
 	@$(call build,fuzz,-DNVLF_FUZZ_SECONDS=$(FUZZ_SECONDS))
 	@$(call ctest,fuzz)
 
-bench: deps ## What a lane costs beside what the machine itself costs
-	@$(call build,release) --target lane_bench
-	@build/release/tests/bench/lane_bench build/release/lane_bench.json
+bench: deps ## The same work over nvlf, shm and tcp, as ratios; QUICK=1 for less than a minute
+	@tools/dev/deps bench || echo "bench: goes on without Open MPI's rows"
+	@$(call build,release) --target fabric_bench
+	@build/release/tests/bench/fabric_bench $(if $(QUICK),--quick) --json build/bench.json
 
 fmt: ## Format the C and C++ sources
 	@tools/dev/deps check

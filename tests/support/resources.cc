@@ -6,7 +6,10 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <stdexcept>
+
+#include <sys/stat.h>
 
 namespace nvlf::test {
 namespace {
@@ -44,6 +47,33 @@ std::set<std::string> shm_files() {
     for (const auto& entry : std::filesystem::directory_iterator{"/dev/shm", error})
         names.insert(entry.path().filename());
     return names;
+}
+
+std::uint64_t shm_file_bytes() {
+    std::uint64_t sum = 0;
+    for (const auto& name : shm_files()) {
+        struct stat st {};
+        if (::stat(("/dev/shm/" + name).c_str(), &st) == 0) sum += static_cast<std::uint64_t>(st.st_blocks) * 512;
+    }
+    return sum;
+}
+
+std::uint64_t memfd_bytes(const std::vector<pid_t>& pids) {
+    std::map<ino_t, std::uint64_t> found;
+    for (const pid_t pid : pids) {
+        for (const char* what : {"fd", "map_files"}) {
+            std::error_code error;
+            for (const auto& entry : std::filesystem::directory_iterator{proc(pid, what), error}) {
+                struct stat st {};
+                if (std::filesystem::read_symlink(entry.path(), error).native().rfind("/memfd:", 0) == 0 &&
+                    ::stat(entry.path().c_str(), &st) == 0)
+                    found[st.st_ino] = static_cast<std::uint64_t>(st.st_blocks) * 512;
+            }
+        }
+    }
+    std::uint64_t sum = 0;
+    for (const auto& [inode, bytes] : found) sum += bytes;
+    return sum;
 }
 
 std::set<pid_t> processes_named(const std::string& comm) {

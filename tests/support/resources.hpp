@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -16,6 +17,9 @@ namespace nvlf::test {
 [[nodiscard]] std::uint64_t resident_kib(pid_t pid = 0);        // VmRSS.
 [[nodiscard]] std::uint64_t resident_shared_kib(pid_t pid = 0); // RssShmem: memfd and shared anonymous pages.
 [[nodiscard]] std::set<std::string> shm_files();                // Names in /dev/shm.
+[[nodiscard]] std::uint64_t shm_file_bytes();                   // Pages behind files in /dev/shm.
+// Pages behind memfds that these processes have open or, which only root may see, mapped; each memfd once.
+[[nodiscard]] std::uint64_t memfd_bytes(const std::vector<pid_t>& pids);
 [[nodiscard]] std::set<pid_t>
 processes_named(const std::string& comm); // Running ones, by the name in /proc (15 characters).
 

@@ -4,14 +4,13 @@
 // Counted is memory that is there: blocks of this process's memfds and those of its nvlfd, once each, as the kernel
 // accounts them. (The size of a region says nothing: only what was touched costs.)
 #define BOOST_TEST_MODULE footprint
-#include <dirent.h>
-#include <sys/stat.h>
+#include <memory>
+#include <vector>
 
-#include <cstring>
-#include <map>
-#include <string>
+#include <unistd.h>
 
 #include "nvlf/lane.h"
+#include "support/resources.hpp"
 #include "two_endpoints.hpp"
 
 namespace {
@@ -24,32 +23,7 @@ struct KnownFabric : OwnFabric {
 };
 BOOST_TEST_GLOBAL_FIXTURE(KnownFabric);
 
-// Bytes behind memfds that the process has open or mapped, by inode.
-void add_memfds(pid_t pid, std::map<ino_t, std::uint64_t>& found) {
-    for (const char* what : {"fd", "map_files"}) {
-        const std::string folder = "/proc/" + std::to_string(pid) + '/' + what;
-        DIR* directory = ::opendir(folder.c_str());
-        if (directory == nullptr) continue;
-        while (const dirent* entry = ::readdir(directory)) {
-            const std::string path = folder + '/' + entry->d_name;
-            char target[256]{};
-            struct stat st {};
-            if (::readlink(path.c_str(), target, sizeof target - 1) < 0 || std::strstr(target, "/memfd:") != target)
-                continue;
-            if (::stat(path.c_str(), &st) == 0) found[st.st_ino] = static_cast<std::uint64_t>(st.st_blocks) * 512;
-        }
-        ::closedir(directory);
-    }
-}
-
-std::uint64_t shared_bytes() {
-    std::map<ino_t, std::uint64_t> found;
-    add_memfds(::getpid(), found);
-    add_memfds(own_fabric->daemon.process().pid(), found);
-    std::uint64_t sum = 0;
-    for (const auto& [inode, bytes] : found) sum += bytes;
-    return sum;
-}
+std::uint64_t shared_bytes() { return memfd_bytes({::getpid(), own_fabric->daemon.process().pid()}); }
 
 } // namespace
 
