@@ -11,6 +11,7 @@
 #include <string>
 
 #include "address.hpp"
+#include "av_set.hpp"
 #include "eq.hpp"
 #include "none.hpp"
 #include "provider.hpp"
@@ -310,7 +311,7 @@ fi_ops_av av_ops{
     .remove = remove,
     .lookup = lookup,
     .straddr = straddr,
-    .av_set = none,
+    .av_set = av_set_open,
 };
 
 } // namespace

@@ -35,6 +35,7 @@ struct Av {
     std::atomic<int> refs{0}; // Endpoints bound to it.
     bool async = false;       // Opened with FI_EVENT: insertions are reported to the event queue.
     Eq* eq = nullptr;
+    std::atomic<std::uint32_t> sets_made{0}; // Sets of its addresses that were ever opened (av_set.hpp).
 
     [[nodiscard]] bool lookup(fi_addr_t index, nvlf_addr& ret_addr) const noexcept {
         if (index >= av_limit) return false;

@@ -9,6 +9,7 @@
 
 #include "av.hpp"
 #include "cntr.hpp"
+#include "collectives.hpp"
 #include "cq.hpp"
 #include "endpoint.hpp"
 #include "eq.hpp"
@@ -62,7 +63,7 @@ fi_ops_domain domain_ops{
     .stx_ctx = none,
     .srx_ctx = none,
     .query_atomic = query_atomic,
-    .query_collective = none,
+    .query_collective = query_collective,
     .endpoint2 = none,
 };
 

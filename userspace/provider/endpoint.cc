@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // endpoint.cc - fi_endpoint(3): open, bind, enable, name, options, cancel, close.
 #include "endpoint.hpp"
+#include "collectives.hpp"
 
 #include <pthread.h>
 #include <rdma/fi_cm.h>
@@ -53,6 +54,15 @@ int bind_cntr(TxContext& tx, RxBinding& rx, Cntr& cntr, std::uint64_t flags) noe
         *place = &cntr;
         cntr.refs.fetch_add(1, std::memory_order_relaxed);
     }
+    return 0;
+}
+
+// What is reported there: joined groups.
+int bind_eq(Endpoint& ep, Eq& eq, std::uint64_t flags) noexcept {
+    if (flags != 0) return -FI_EBADFLAGS;
+    if (ep.eq != nullptr || &eq.fabric != &ep.domain.fabric) return -FI_EINVAL;
+    ep.eq = &eq;
+    eq.refs.fetch_add(1, std::memory_order_relaxed);
     return 0;
 }
 
@@ -118,13 +128,14 @@ int ep_getname(fid* object, void* address, std::size_t* bytes) {
 int ep_close(fid* object) {
     Endpoint& ep = endpoint_of(reinterpret_cast<fid_ep*>(object));
     if (ep.mrs.load(std::memory_order_acquire) != 0) return -FI_EBUSY;
+    if (ep.collectives != nullptr && ep.collectives->any_group()) return -FI_EBUSY;
     delete &ep;
     return 0;
 }
 
 fi_ops ep_fid_ops{sizeof(fi_ops), ep_close, ep_bind, ep_control, no_ops_open, no_tostr, no_ops_set};
 fi_ops_ep ep_ops{sizeof(fi_ops_ep), ep_cancel, ep_getopt, ep_setopt, none, none, none, none};
-fi_ops_cm ep_cm_ops{sizeof(fi_ops_cm), none, ep_getname, none, none, none, none, none, none, none};
+fi_ops_cm ep_cm_ops{sizeof(fi_ops_cm), none, ep_getname, none, none, none, none, none, none, join_collective};
 
 } // namespace
 
@@ -138,9 +149,13 @@ int endpoint_open(fid_domain* domain_fid, fi_info* info, fid_ep** ret_ep, void* 
     if (ret_ep == nullptr || info->ep_attr == nullptr) return -FI_EINVAL;
     if (info->ep_attr->type != FI_EP_RDM && info->ep_attr->type != FI_EP_UNSPEC) return -FI_ENOSYS;
     if (info->ep_attr->tx_ctx_cnt > 1 || info->ep_attr->rx_ctx_cnt > 1) return -FI_EINVAL;
-    auto* endpoint = new Endpoint{domain, *info};
+    auto endpoint = std::make_unique<Endpoint>(domain, *info);
+    if ((info->caps & FI_COLLECTIVE) != 0) {
+        endpoint->collectives = std::make_unique<Collectives>(*endpoint);
+        endpoint->fid.collective = &collective_ops;
+    }
     endpoint->fid.fid.context = context;
-    *ret_ep = &endpoint->fid;
+    *ret_ep = &endpoint.release()->fid;
     return 0;
 } catch (const std::bad_alloc&) {
     return -FI_ENOMEM;
@@ -180,7 +195,9 @@ Endpoint::~Endpoint() {
         if (bound != nullptr) bound->refs.fetch_sub(1, std::memory_order_relaxed);
     });
     if (av != nullptr) av->refs.fetch_sub(1, std::memory_order_relaxed);
+    if (eq != nullptr) eq->refs.fetch_sub(1, std::memory_order_relaxed);
     say_bye();
+    collectives.reset();
     for (auto& peer : peers) peer->streams.clear();
     live.clear();
     for (auto& [key, memory] : published) (void)nvlf_mem_put(memory);
@@ -207,7 +224,7 @@ int Endpoint::bind(::fid* object, std::uint64_t flags) noexcept {
         av->refs.fetch_add(1, std::memory_order_relaxed);
         return 0;
     }
-    case FI_CLASS_EQ: return 0; // Connectionless: nothing would ever be reported there.
+    case FI_CLASS_EQ: return bind_eq(*this, eq_of(reinterpret_cast<fid_eq*>(object)), flags);
     default: return -FI_EINVAL;
     }
 }

@@ -13,6 +13,7 @@
 //   onesided.cc  those on other memory, at both ends
 //   progress.cc  slots in: the dispatch, and waiting
 //   update.cc    atomic operations, at both ends
+//   collectives.hpp  collectives, on top of all this
 //   msg.cc tagged.cc rma.cc atomic.cc   libfabric's call forms, turned into the few requests below
 //
 // Lock order: endpoint, then completion queue or counter. Everything below enable() holds lock(), which is none at all
@@ -41,6 +42,7 @@
 #include "domain.hpp"
 #include "endpoint_api.hpp"
 #include "ep_fid.hpp"
+#include "eq.hpp"
 #include "info.hpp"
 #include "lock.hpp"
 #include "match.hpp"
@@ -74,7 +76,8 @@ struct SendRequest {
     void* context = nullptr;
     TxContext* tx = nullptr;
     bool tagged = false;
-    bool silent = false; // fi_inject and its like: no completion.
+    bool collective = false; // In the matching space of these; cq_data is the key, `context` the step.
+    bool silent = false;     // fi_inject and its like: no completion.
 };
 
 // A one-sided operation.
@@ -114,6 +117,8 @@ struct AtomicRequest {
         return FI_ATOMIC | (kind == AtomicClass::base ? FI_WRITE : FI_READ);
     }
 };
+
+struct Collectives;
 
 struct Endpoint : EpFid {
     using Clock = std::chrono::steady_clock;
@@ -252,6 +257,8 @@ struct Endpoint : EpFid {
     void look_around(bool busy) noexcept;
 
     Av* av = nullptr;
+    Eq* eq = nullptr;
+    std::unique_ptr<Collectives> collectives; // Only with FI_COLLECTIVE.
     RxStore own_store;
     RxStore* store = &own_store; // Or that of the shared receive context.
     std::vector<std::unique_ptr<RxContext>> own_contexts;

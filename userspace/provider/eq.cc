@@ -38,16 +38,18 @@ int Eq::push_error(const fi_eq_err_entry& error) noexcept try {
 
 ssize_t Eq::read(std::uint32_t* ret_event, void* buf, std::size_t len, std::uint64_t flags) noexcept {
     if (wait.armed()) end_try_wait(waitable());
+    if (empty()) endpoints.progress();
     const std::lock_guard guard{lock_};
     if (!errors_.empty()) return -FI_EAVAIL;
     if (events_.empty()) return -FI_EAGAIN;
     const Event& next = events_.front();
     const std::size_t bytes = next.data.size();
-    if (len < bytes) return -FI_ETOOSMALL;
+    if (buf != nullptr && len < bytes) return -FI_ETOOSMALL;
     if (ret_event != nullptr) *ret_event = next.event;
-    if (bytes > 0) std::memcpy(buf, next.data.data(), bytes);
+    const std::size_t taken = buf != nullptr ? bytes : 0; // Who brings no buffer wants to know of the event alone.
+    if (taken > 0) std::memcpy(buf, next.data.data(), taken);
     if ((flags & FI_PEEK) == 0) events_.pop_front();
-    return static_cast<ssize_t>(bytes);
+    return static_cast<ssize_t>(taken);
 }
 
 ssize_t Eq::read_error(fi_eq_err_entry* entry, std::uint64_t flags) noexcept {

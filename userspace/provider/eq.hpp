@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-// eq.hpp - event queues: completions of control operations (asynchronous fi_av_insert), and what the application writes
-// itself. Slow path: a mutex and a deque.
+// eq.hpp - event queues: completions of control operations (asynchronous fi_av_insert, fi_join_collective), and what the
+// application writes itself. Slow path: a mutex and a deque.
 #pragma once
 
 #include <rdma/fi_eq.h>
@@ -35,9 +35,14 @@ struct Eq {
     ssize_t read_error(fi_eq_err_entry* entry, std::uint64_t flags) noexcept;
     [[nodiscard]] bool empty() noexcept;
     [[nodiscard]] int try_wait() noexcept; // fi_trywait: 0 or -FI_E*.
-    [[nodiscard]] Waitable waitable() noexcept { return {wait, nullptr, nullptr}; }
+    [[nodiscard]] Waitable waitable() noexcept { return {wait, &endpoints, nullptr}; }
+
+    // As Cq's: endpoints whose operations end here (fi_join_collective).
+    [[nodiscard]] int add_endpoint(Endpoint& endpoint) noexcept { return endpoints.add(endpoint, wait); }
+    void remove_endpoint(Endpoint& endpoint) noexcept { endpoints.remove(endpoint, wait); }
 
     WaitObject wait;
+    EndpointList endpoints{true};
     bool writable = false; // Opened with FI_WRITE.
 
 private:

@@ -18,7 +18,8 @@ namespace {
 
 // Capabilities that an application must ask for; the others come for free and are always given. DIRECTED_RECV is among
 // the first because receives would otherwise have to look at a source that the application never meant to set.
-constexpr std::uint64_t primary_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV | FI_HMEM;
+constexpr std::uint64_t primary_caps =
+    FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_COLLECTIVE | FI_DIRECTED_RECV | FI_HMEM;
 constexpr std::uint64_t message_directions = FI_SEND | FI_RECV;
 constexpr std::uint64_t rma_directions = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 constexpr std::uint64_t directions = message_directions | rma_directions;

@@ -31,6 +31,7 @@ struct Envelope {
     std::uint64_t id = 0;    // The sender's handle: of the waiting message (rendezvous), or for its acknowledgement.
     std::uint64_t total = 0; // Bytes of the whole message.
     bool tagged = false;
+    bool collective = false; // Neither tagged nor not; cq_data is its key.
     bool has_cq_data = false;
     bool wants_ack = false;
     bool rendezvous = false;
@@ -64,7 +65,7 @@ struct Unexpected : Pooled, ListHook {
     void* claimed_by = nullptr;        // FI_CLAIM: context of the peek that set it aside.
 };
 
-// One matching space: tagged and untagged messages have one each.
+// One matching space: tagged and untagged messages have one each, and those of collectives.
 struct MatchQueue {
     using Posted = boost::intrusive::list<RxOp, boost::intrusive::constant_time_size<false>>;
     using Waiting = boost::intrusive::list<Unexpected, boost::intrusive::constant_time_size<false>>;

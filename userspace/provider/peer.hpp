@@ -45,6 +45,7 @@ struct TxOp : Pooled, ListHook {
     Kind kind = Kind::eager;
     bool streaming = false; // In its peer's list of streams.
     bool tagged = false;
+    bool collective = false; // A message of a collective's, whose step `context` is.
     bool has_cq_data = false;
     bool silent = false;     // An injected operation: counts, but reports only failure.
     bool delivered = false;  // Of `large`: the receiver acknowledged.

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <utility>
 
+#include "collectives.hpp"
 #include "endpoint.hpp"
 #include "params.hpp"
 #include "provider.hpp"
@@ -175,6 +176,7 @@ void Endpoint::accept_all() noexcept {
         if (op.message.peer == &peer && op.message.rendezvous && op.got < op.wanted)
             op.message.binding->context->end_large(op, error);
     });
+    if (collectives != nullptr) collectives->peer_failed(peer, error);
     to_bury = true;
     for (RxBinding& binding : rx_bindings) {
         if (peer.said_bye) binding.context->peer_left(peer, error);
@@ -196,6 +198,7 @@ void Endpoint::bury() noexcept {
         binding.context->for_each_waiting([this](Unexpected& u) {
             if (u.message.binding->endpoint == this) u.message.peer->mourned = true;
         });
+    if (collectives != nullptr) collectives->mourn();
     std::erase_if(peers, [this](std::unique_ptr<Peer>& peer) {
         const bool mourned = std::exchange(peer->mourned, false);
         if (peer->up()) return false;
@@ -213,6 +216,7 @@ void Endpoint::bury() noexcept {
     if (dead != 0) return;
     dead = error;
     while (!live.empty()) fail_peer(*live.back(), error);
+    if (collectives != nullptr) collectives->fail_all(error);
     for (RxBinding& binding : rx_bindings) binding.context->fail_all(error);
 }
 

@@ -6,6 +6,7 @@
 // carrier's notice word changed, or once in carrier_look while nothing comes in: a killed carrier cannot change words.
 #include <mutex>
 
+#include "collectives.hpp"
 #include "endpoint.hpp"
 #include "params.hpp"
 
@@ -31,6 +32,7 @@ void Endpoint::progress() noexcept {
         if (peer.busy() && peer.up()) [[unlikely]]
             pump(peer);
     }
+    if (collectives != nullptr) collectives->progress();
     look_around(busy);
 }
 
@@ -79,6 +81,7 @@ bool Endpoint::dispatch(Peer& peer, const nvlf_slot& slot) noexcept {
     case wire::op_atomic: return on_atomic(peer, slot);
     case wire::op_result: return on_result(peer, slot);
     case wire::op_bye: peer.said_bye = true; return true;
+    case wire::op_coll: return collectives != nullptr ? collectives->on_message(peer, slot) : broken(peer);
     default: return broken(peer);
     }
 }
@@ -117,7 +120,7 @@ bool Endpoint::ready() noexcept {
         if (!peer->holding && peer->rx.ready()) return true;
     for (Peer* peer : live)
         if (peer->busy() && !peer->tx.room(piece_bytes, control_reserve).failed()) return true;
-    return false;
+    return collectives != nullptr && collectives->ready();
 }
 
 void endpoint_progress(Endpoint& endpoint) noexcept { endpoint.progress(); }

@@ -4,12 +4,12 @@
 // A message finds its receive in one of three ways: the receive waits (match), the message waits (find_unexpected), or
 // it waits set aside for one receive (claim). Large messages are only asked for once a receive has them, so that what
 // waits in our heap is bounded by unexpected_limit and eager_limit.
+#include <algorithm>
 #include <mutex>
 #include <new>
 #include <utility>
 
-#include <algorithm>
-
+#include "collectives.hpp"
 #include "endpoint.hpp"
 
 namespace nvlf::ofi {
@@ -328,6 +328,11 @@ bool RxContext::start_large(RxOp& op, const Envelope& message) noexcept {
 
 // All of a large message is there that will come.
 void RxContext::end_large(RxOp& op, int error) noexcept {
+    if (op.message.collective) {
+        op.message.binding->endpoint->collectives->received(op, error);
+        op.message = {};
+        return store.ops.give(&op);
+    }
     RxOp* parent = op.parent;
     const Envelope message = op.message;
     bool last = false;
@@ -438,7 +443,9 @@ bool Endpoint::on_msg(Peer& peer, const nvlf_slot& slot) noexcept {
         if (!ring) return broken(peer);
         payload = *ring;
     }
-    if (op == nullptr) return context.keep_unexpected(message, payload) || drop_peer(peer, FI_ENOMEM);
+    if (op == nullptr)
+        return context.keep_unexpected(message, payload, context.queue(message.tagged).unexpected) ||
+               drop_peer(peer, FI_ENOMEM);
     (void)context.deliver(*op, message, payload);
     return true;
 }
@@ -454,12 +461,16 @@ bool Endpoint::on_rts(Peer& peer, const nvlf_slot& slot) noexcept {
                            .id = rts.id,
                            .total = rts.total,
                            .tagged = (slot.flags & wire::flag_tagged) != 0,
+                           .collective = (slot.flags & wire::flag_coll) != 0,
                            .has_cq_data = (slot.flags & wire::flag_cq_data) != 0,
                            .wants_ack = (slot.flags & wire::flag_ack) != 0,
                            .rendezvous = true};
+    if (message.collective) return collectives != nullptr ? collectives->on_announced(message) : broken(peer);
     RxOp* op = context.match(message);
     if (op == nullptr && context.no_room_to_keep(peer, 0)) return false;
-    if (op == nullptr) return context.keep_unexpected(message, {}) || drop_peer(peer, FI_ENOMEM);
+    if (op == nullptr)
+        return context.keep_unexpected(message, {}, context.queue(message.tagged).unexpected) ||
+               drop_peer(peer, FI_ENOMEM);
     (void)context.deliver(*op, message, {});
     return true;
 }
@@ -473,7 +484,8 @@ bool RxContext::no_room_to_keep(const Peer& peer, std::size_t bytes) const noexc
 }
 
 // False: no memory for it. Then the conversation must end, in error at both ends: a message in the middle of it is lost.
-bool RxContext::keep_unexpected(const Envelope& message, std::span<const std::byte> payload) noexcept {
+bool RxContext::keep_unexpected(const Envelope& message, std::span<const std::byte> payload,
+                                MatchQueue::Waiting& in) noexcept {
     Unexpected* u = store.unexpected.take();
     if (u == nullptr) return false;
     u->message = message;
@@ -488,7 +500,7 @@ bool RxContext::keep_unexpected(const Envelope& message, std::span<const std::by
     }
     store.unexpected_bytes += sizeof *u + payload.size();
     message.peer->unexpected_bytes += sizeof *u + payload.size();
-    queue(message.tagged).unexpected.push_back(*u);
+    in.push_back(*u);
     return true;
 }
 

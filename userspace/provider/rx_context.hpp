@@ -87,7 +87,9 @@ struct RxContext {
     bool deliver(RxOp& op, const Envelope& message, std::span<const std::byte> payload) noexcept;
     void end_large(RxOp& op, int error) noexcept;
     [[nodiscard]] bool no_room_to_keep(const Peer& peer, std::size_t bytes) const noexcept;
-    [[nodiscard]] bool keep_unexpected(const Envelope& message, std::span<const std::byte> payload) noexcept;
+    [[nodiscard]] bool keep_unexpected(const Envelope& message, std::span<const std::byte> payload,
+                                       MatchQueue::Waiting& in) noexcept;
+    void forget(Unexpected& message) noexcept; // That no list holds any more.
 
     // What a peer leaves behind when it goes (peers.cc).
     void forget_announced(const Peer& peer) noexcept;
@@ -118,7 +120,6 @@ private:
     [[nodiscard]] int hopeless(fi_addr_t source) noexcept;
     [[nodiscard]] bool alone() const noexcept;
     bool fail_receives_that_only(const Peer* peer, int error) noexcept;
-    void forget(Unexpected& message) noexcept;
     void drop(Unexpected& message) noexcept;
     bool consume(RxOp& op, Unexpected& message) noexcept;
     bool start_large(RxOp& op, const Envelope& message) noexcept;

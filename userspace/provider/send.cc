@@ -8,6 +8,7 @@
 
 #include <new>
 
+#include "collectives.hpp"
 #include "endpoint.hpp"
 
 namespace nvlf::ofi {
@@ -77,6 +78,7 @@ TxOp* Endpoint::begin(Peer& peer, const SendRequest& request, TxOp::Kind kind) n
     op->context = request.context;
     op->flags = request.flags;
     op->tagged = request.tagged;
+    op->collective = request.collective;
     op->silent = request.silent;
     op->streaming = false;
     op->delivered = false;
@@ -121,6 +123,7 @@ ssize_t Endpoint::send_large(Peer& peer, const SendRequest& request) noexcept {
     slot.op = wire::op_rts;
     slot.len = sizeof(wire::Rts);
     slot.flags = static_cast<std::uint8_t>((request.tagged ? wire::flag_tagged : 0) |
+                                           (request.collective ? wire::flag_coll : 0) |
                                            ((request.flags & FI_REMOTE_CQ_DATA) != 0 ? wire::flag_cq_data : 0) |
                                            ((request.flags & FI_DELIVERY_COMPLETE) != 0 ? wire::flag_ack : 0));
     slot.tag = request.tag;
@@ -259,6 +262,12 @@ void Endpoint::finish(TxOp& op, int error) noexcept {
         op.copy.reset();
         --op.peer->responses;
         return responses.give(&op);
+    }
+    if (op.collective) { // Nobody's own, either.
+        collectives->sent(op, error);
+        op.collective = false;
+        op.error = 0;
+        return tx_ops.give(&op);
     }
     std::uint64_t kind = 0;
     switch (op.kind) {

@@ -7,6 +7,7 @@
 //
 //   small, middle   msg                      payload in the slot or the ring; done for the sender when published
 //   large           rts -> cts -> data ...   the payload moves only when a buffer waits for it
+//   collective      coll, or rts with flag_coll  in a matching space of their own
 //   one-sided       write ... -> ack each    on memory that is not fabric memory: the target's progress applies it
 //                   read -> data ... / ack   (a refusal is an ack with an error)
 //                   atomic -> result / ack
@@ -36,13 +37,15 @@ enum Op : std::uint8_t {
     op_bye,       // The endpoint closes in good order.
     op_atomic,    // An atomic operation; tag = key when there is one segment.
     op_result,    // What an atomic operation found.
+    op_coll,      // Whole message of a collective; tag = whose group.
 };
 
 enum Flag : std::uint8_t {
     flag_ring = 1, // The payload is in the data ring.
     flag_tagged = 2,
     flag_cq_data = 4,
-    flag_ack = 8, // The sender wants to hear of the delivery (op_msg, op_rts).
+    flag_ack = 8,   // The sender wants to hear of the delivery (op_msg, op_rts).
+    flag_coll = 16, // Of a collective (op_rts); cq_data is what Coll is for a whole message.
 };
 
 // Headers, each at the start of slot.data.
@@ -99,6 +102,10 @@ struct Result { // Followed by the elements.
 struct Notify {
     std::uint64_t bytes;
     std::uint64_t cq_data;
+};
+
+struct Coll {          // Followed by the payload, if that is in the slot.
+    std::uint64_t key; // coll_key.hpp
 };
 
 template <class Header>

@@ -62,7 +62,8 @@ struct SideOptions {
     int mr_mode = 0;
     int imposed_mr_mode = 0; // Set in the info although fi_getinfo left it out.
     enum fi_threading threading = FI_THREAD_DOMAIN;
-    std::string device{}; // Domain name; empty: the first.
+    std::string device{};     // Domain name; empty: the first.
+    bool event_queue = false; // Bound to the endpoint.
 };
 
 // One endpoint with all it stands on.
@@ -104,6 +105,14 @@ public:
         ep.reset(e);
         check(fi_ep_bind(e, &a->fid, 0), "bind av");
         check(fi_ep_bind(e, &c->fid, FI_TRANSMIT | FI_RECV | options.bind_flags), "bind cq");
+        if (options.event_queue) {
+            fi_eq_attr eq_attr{};
+            eq_attr.wait_obj = FI_WAIT_UNSPEC;
+            fid_eq* q = nullptr;
+            check(fi_eq_open(f, &eq_attr, &q, nullptr), "fi_eq_open");
+            eq.reset(q);
+            check(fi_ep_bind(e, &q->fid, 0), "bind eq");
+        }
         check(fi_enable(e), "fi_enable");
     }
 
@@ -124,6 +133,7 @@ public:
     // Declared in the order of opening: destroyed in the reverse.
     InfoPtr info;
     FidPtr<fid_fabric> fabric;
+    FidPtr<fid_eq> eq;
     FidPtr<fid_domain> domain;
     FidPtr<fid_av> av;
     FidPtr<fid_cq> cq;
