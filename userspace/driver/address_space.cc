@@ -158,17 +158,27 @@ void AddressSpace::forget(nvlf_mem& mem) noexcept {
         p.writable = false;
 }
 
+// The strongest user first: whoever asks by pointer may do what the mapping lets it do. One whose last reference is being
+// put just now cannot be had any more.
+nvlf_mem* AddressSpace::hold_strongest(const Place& place) noexcept {
+    for (const bool writable : {true, false})
+        for (nvlf_mem* user : place.users)
+            if (user->writable() == writable && user->try_get()) return user;
+    return nullptr;
+}
+
 nvlf_mem* AddressSpace::find(std::uintptr_t ptr, std::uint64_t bytes) noexcept {
     const std::shared_lock guard{lock_};
     const auto place = at(ptr, bytes);
-    if (place == places_.end()) return nullptr;
-    // The strongest user first: whoever asks by pointer may do what the mapping lets it do. One whose last reference is
-    // being put just now cannot be had any more.
-    const auto& users = place->second.users;
-    for (const bool writable : {true, false})
-        for (nvlf_mem* user : users)
-            if (user->writable() == writable && user->try_get()) return user;
-    return nullptr;
+    return place != places_.end() ? hold_strongest(place->second) : nullptr;
+}
+
+nvlf_mem* AddressSpace::find_object(std::uint64_t device_id, std::uint64_t inode) noexcept {
+    const std::shared_lock guard{lock_};
+    const auto found = std::find_if(places_.begin(), places_.end(), [&](const auto& entry) {
+        return entry.second.device_id == device_id && entry.second.inode == inode;
+    });
+    return found != places_.end() ? hold_strongest(found->second) : nullptr;
 }
 
 std::uintptr_t AddressSpace::pointer(const Uuid& uuid, std::uint64_t fla, std::uint64_t bytes) const noexcept {

@@ -66,6 +66,8 @@ public:
 
     // The memory that holds all of [ptr, ptr + bytes), with one more reference; nullptr when there is none.
     [[nodiscard]] nvlf_mem* find(std::uintptr_t ptr, std::uint64_t bytes) noexcept;
+    // As find, the memory that is this object.
+    [[nodiscard]] nvlf_mem* find_object(std::uint64_t device_id, std::uint64_t inode) noexcept;
     // Pointer for an address and the reverse; 0 when it is not mapped.
     [[nodiscard]] std::uintptr_t pointer(const Uuid& uuid, std::uint64_t fla, std::uint64_t bytes) const noexcept;
     [[nodiscard]] std::uint64_t address(const Uuid& uuid, std::uintptr_t ptr) const noexcept;
@@ -83,6 +85,7 @@ private:
     };
     using Places = std::map<std::uintptr_t, Place>; // By pointer.
 
+    [[nodiscard]] static nvlf_mem* hold_strongest(const Place& place) noexcept;
     [[nodiscard]] Places::const_iterator at(std::uintptr_t ptr, std::uint64_t bytes) const noexcept;
     [[nodiscard]] Result<void*> map_locked(nvlf_mem& mem);
     [[nodiscard]] Result<void*> share(Places::iterator place, nvlf_mem& mem, std::uint64_t device_id,

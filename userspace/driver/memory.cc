@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 #include "driver/memory.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -156,6 +158,16 @@ nvlf_fabric* nvlf_mem_fabric(const nvlf_mem* mem) noexcept { return mem != nullp
 int nvlf_mem_find(const void* ptr, uint64_t bytes, nvlf_mem** ret_mem) noexcept {
     if (ptr == nullptr || ret_mem == nullptr) return -EINVAL;
     nvlf_mem* mem = address_space().find(reinterpret_cast<std::uintptr_t>(ptr), bytes);
+    if (mem == nullptr) return -ENOENT;
+    *ret_mem = mem;
+    return 0;
+}
+
+int nvlf_mem_find_fd(int fd, nvlf_mem** ret_mem) noexcept {
+    if (ret_mem == nullptr) return -EINVAL;
+    struct stat st {};
+    if (::fstat(fd, &st) != 0) return last_errno().negative();
+    nvlf_mem* mem = address_space().find_object(st.st_dev, st.st_ino);
     if (mem == nullptr) return -ENOENT;
     *ret_mem = mem;
     return 0;

@@ -4,6 +4,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <vector>
@@ -140,6 +141,23 @@ BOOST_AUTO_TEST_CASE(find_knows_memory_of_any_open_fabric_and_gives_a_reference)
     BOOST_TEST(nvlf_mem_find(ptr + 100, 100, &found) == -ENOENT);
     const int on_stack = 0;
     BOOST_TEST(nvlf_mem_find(&on_stack, 1, &found) == -ENOENT);
+}
+
+BOOST_AUTO_TEST_CASE(find_by_descriptor_knows_the_memory_whichever_duplicate_it_is) {
+    const Mem mem = alloc(fabric);
+    const int copy = ::dup(nvlf_mem_fd(mem.get()));
+    const int stranger = ::memfd_create("stranger", MFD_CLOEXEC);
+    nvlf_mem* found = nullptr;
+    BOOST_TEST(nvlf_mem_find_fd(copy, &found) == -ENOENT); // Not mapped yet.
+    (void)map(mem);
+    BOOST_TEST(nvlf_mem_find_fd(copy, &found) == 0);
+    BOOST_TEST(found == mem.get());
+    BOOST_TEST(nvlf_mem_put(found) == 0);
+    BOOST_TEST(nvlf_mem_find_fd(stranger, &found) == -ENOENT);
+    BOOST_TEST(nvlf_mem_find_fd(-1, &found) == -EBADF);
+    BOOST_TEST(nvlf_mem_find_fd(copy, nullptr) == -EINVAL);
+    (void)::close(copy);
+    (void)::close(stranger);
 }
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_had_says_which_limit) {

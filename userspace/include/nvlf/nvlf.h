@@ -216,6 +216,12 @@ NVLF_API int nvlf_mem_fd(const struct nvlf_mem* mem) NVLF_NOEXCEPT;
  */
 NVLF_API int nvlf_mem_find(const void* ptr, uint64_t bytes, struct nvlf_mem** ret_mem) NVLF_NOEXCEPT;
 
+/*
+ * Local. The mapped memory whose object `fd` refers to (nvlf_mem_fd, a duplicate of it, or one that was passed on), with a
+ * reference as above. -ENOENT when there is none, -EBADF.
+ */
+NVLF_API int nvlf_mem_find_fd(int fd, struct nvlf_mem** ret_mem) NVLF_NOEXCEPT;
+
 /* Local. The fabric on which this memory was allocated or imported. */
 NVLF_API struct nvlf_fabric* nvlf_mem_fabric(const struct nvlf_mem* mem) NVLF_NOEXCEPT;
 
