@@ -74,12 +74,6 @@ BOOST_AUTO_TEST_CASE(a_domain_of_no_device_or_of_demands_that_were_not_offered_i
 
 BOOST_AUTO_TEST_CASE(what_a_domain_does_not_offer_answers_enosys) {
     Objects o;
-    fid_poll* poll_set = nullptr;
-    fi_poll_attr poll_attr{};
-    BOOST_TEST(fi_poll_open(o.domain.get(), &poll_attr, &poll_set) == -FI_ENOSYS);
-    fid_wait* wait_set = nullptr;
-    fi_wait_attr wait_attr{};
-    BOOST_TEST(fi_wait_open(o.fabric.get(), &wait_attr, &wait_set) == -FI_ENOSYS);
     fid_stx* stx = nullptr;
     BOOST_TEST(fi_stx_context(o.domain.get(), o.info->tx_attr, &stx, nullptr) == -FI_ENOSYS);
     fid_ep* ep = nullptr;
