@@ -71,6 +71,7 @@ red  userspace/driver/mem.cc "provider/ep.hpp"
 # The provider
 fine userspace/provider/ep.cc <rdma/fabric.h>
 fine userspace/provider/ep.cc "nvlf/nvlf.h"
+fine userspace/provider/ep.cc "nvlf/fi_nvlf.h"
 fine userspace/provider/ep.cc "base/lane.hpp"
 fine userspace/provider/ep.cc "nvlf/lane.h"
 fine userspace/provider/match.hpp <boost/intrusive/list.hpp>

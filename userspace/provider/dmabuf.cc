@@ -19,6 +19,22 @@ int refuse(const DmaBuf& buffer, int error) noexcept {
     return error == EPROTO ? -FI_EINVAL : -error;
 }
 
+// The fabric's own memory is where it is mapped already: there, peers reach it by themselves.
+Result<std::byte*> own_memory(nvlf_mem& memory, std::size_t end, bool written) noexcept {
+    if (end > nvlf_mem_bytes(&memory)) return Errno{EPROTO};
+    if (written && (nvlf_mem_access(&memory) & (NVLF_ACCESS_WRITE | NVLF_ACCESS_ATOMIC)) == 0) return Errno{EACCES};
+    void* start = nullptr;
+    if (const int ret = nvlf_mem_map(&memory, &start); ret != 0) return Errno{-ret};
+    return static_cast<std::byte*>(start);
+}
+
+Result<std::byte*> map_foreign(Mr& mr, int fd, std::size_t end, bool written) noexcept {
+    auto mapping = Mapping::map(fd, end, written ? Mapping::Access::read_write : Mapping::Access::read);
+    if (!mapping) return mapping.error();
+    mr.mapping = std::move(*mapping);
+    return static_cast<std::byte*>(mr.mapping.data());
+}
+
 } // namespace
 
 int take_dmabuf(Mr& mr, const DmaBuf& buffer, std::uint64_t access) noexcept {
@@ -33,10 +49,11 @@ int take_dmabuf(Mr& mr, const DmaBuf& buffer, std::uint64_t access) noexcept {
     // What reads of ours write into (FI_READ, FI_RECV) is written to, too. Who granted reading only may have a descriptor
     // that allows no more.
     const bool written = (access & (FI_RECV | FI_READ | FI_REMOTE_WRITE)) != 0;
-    auto mapping = Mapping::map(buffer.fd, end, written ? Mapping::Access::read_write : Mapping::Access::read);
-    if (!mapping) return refuse(buffer, mapping.error().value());
-    mr.mapping = std::move(*mapping);
-    mr.iov[0] = {static_cast<std::byte*>(mr.mapping.data()) + buffer.offset, buffer.len};
+    if (nvlf_mem* own = nullptr; nvlf_mem_find_fd(buffer.fd, &own) == 0) mr.memory.reset(own);
+    const Result<std::byte*> start =
+        mr.memory ? own_memory(*mr.memory, end, written) : map_foreign(mr, buffer.fd, end, written);
+    if (!start) return refuse(buffer, start.error().value());
+    mr.iov[0] = {*start + buffer.offset, buffer.len};
     mr.address[0] = address;
     mr.iov_count = 1;
     mr.length = buffer.len;

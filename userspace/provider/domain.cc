@@ -13,6 +13,7 @@
 #include "cq.hpp"
 #include "endpoint.hpp"
 #include "eq.hpp"
+#include "fabric_memory.hpp"
 #include "info.hpp"
 #include "none.hpp"
 #include "poll_set.hpp"
@@ -50,7 +51,7 @@ int domain_endpoint(fid_domain* domain, fi_info* info, fid_ep** ret_ep, void* co
     return endpoint_open(domain, info, ret_ep, context);
 }
 
-fi_ops domain_fid_ops{sizeof(fi_ops), domain_close, no_bind, domain_control, no_ops_open, no_tostr, no_ops_set};
+fi_ops domain_fid_ops{sizeof(fi_ops), domain_close, no_bind, domain_control, open_nvlf_ops, no_tostr, no_ops_set};
 
 fi_ops_domain domain_ops{
     .size = sizeof(fi_ops_domain),

@@ -10,6 +10,7 @@
 
 #include "domain.hpp"
 #include "eq.hpp"
+#include "fabric_memory.hpp"
 #include "none.hpp"
 #include "wait_set.hpp"
 #include "waitable.hpp"
@@ -46,7 +47,7 @@ int fabric_trywait(fid_fabric*, fid** objects, int count) {
     return 0;
 }
 
-fi_ops fabric_fid_ops{sizeof(fi_ops), fabric_close, no_bind, no_control, no_ops_open, no_tostr, no_ops_set};
+fi_ops fabric_fid_ops{sizeof(fi_ops), fabric_close, no_bind, no_control, open_nvlf_ops, no_tostr, no_ops_set};
 
 fi_ops_fabric fabric_ops{
     .size = sizeof(fi_ops_fabric),

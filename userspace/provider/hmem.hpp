@@ -16,6 +16,8 @@
 #include <cstdint>
 #include <span>
 
+#include "nvlf/nvlf.h"
+
 namespace nvlf::ofi {
 
 struct Domain;
@@ -30,5 +32,11 @@ struct HmemDevice {
 // is logged as a warning.
 [[nodiscard]] int check_hmem(const Domain& domain, HmemDevice device, std::uint64_t flags,
                              std::span<const iovec> pieces) noexcept;
+
+// What libfabric calls the device with this index.
+[[nodiscard]] HmemDevice hmem_device(const Domain& domain, std::uint32_t index) noexcept;
+
+// Is it memory of the domain's fabric, be it through another open?
+[[nodiscard]] bool same_fabric(const Domain& domain, const nvlf_mem& memory) noexcept;
 
 } // namespace nvlf::ofi

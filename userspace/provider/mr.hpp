@@ -22,6 +22,7 @@
 #include "base/mapping.hpp"
 #include "base/result.hpp"
 #include "buffers.hpp"
+#include "fabric_memory.hpp"
 #include "lock.hpp"
 
 namespace nvlf::ofi {
@@ -44,7 +45,9 @@ struct Mr {
     std::uint64_t length = 0; // Of all pieces.
     std::uint64_t key = 0;
     std::uint64_t access = 0; // FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE
-    Mapping mapping;          // Of memory that was registered by descriptor; else empty.
+    // Of memory that was registered by descriptor: our mapping of it, or the fabric's memory that it is. Else neither.
+    Mapping mapping;
+    MemRef memory;
 
     // Set by fi_mr_bind, before it is enabled or, where nothing asks for that order, at any time before fi_close. The
     // table's lock guards them against operations.

@@ -319,3 +319,74 @@ BOOST_AUTO_TEST_CASE(without_hmem_the_interface_is_ignored_and_its_flags_unknown
     BOOST_TEST(reg_device(side, heap.data(), 64, FI_HMEM_CUDA, 0, 0, mr) == 0);
     BOOST_TEST(reg_device(side, heap.data(), 64, FI_HMEM_SYSTEM, 0, FI_HMEM_DEVICE_ONLY, mr, 8) == -FI_EBADFLAGS);
 }
+
+// ---- By descriptor, as libfabric has it from 1.20 on -----------------------------------------------------------------
+
+namespace {
+
+// From newer headers.
+constexpr std::uint64_t mr_dmabuf = 1ULL << 40;
+struct DmaBuf {
+    int fd;
+    std::uint64_t offset;
+    std::size_t len;
+    void* base_addr;
+};
+constexpr std::uint32_t dmabuf_version = FI_VERSION(1, 20);
+
+boost::test_tools::assertion_result library_knows_dmabuf(boost::unit_test::test_unit_id) {
+    return fi_version() >= dmabuf_version;
+}
+
+int reg_dmabuf(const Side& side, const DmaBuf& buffer, FidPtr<fid_mr>& ret_mr, std::size_t count = 1) {
+    // As large as the newest struct: the library may look at all of it.
+    alignas(fi_mr_attr) std::array<std::byte, 256> newest{};
+    auto& attr = *new (newest.data()) fi_mr_attr{};
+    attr.mr_iov = reinterpret_cast<const iovec*>(&buffer);
+    attr.iov_count = count;
+    attr.access = remote_access;
+    attr.requested_key = 11;
+    attr.iface = FI_HMEM_CUDA;
+    fid_mr* mr = nullptr;
+    const int ret = fi_mr_regattr(side.domain.get(), &attr, mr_dmabuf, &mr);
+    if (ret == 0) ret_mr.reset(mr);
+    return ret;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(before_1_20_there_is_no_such_flag) {
+    const Side side{{.caps = hmem_caps}};
+    FidPtr<fid_mr> mr;
+    BOOST_TEST(reg_dmabuf(side, {0, 0, 1, nullptr}, mr) == -FI_EBADFLAGS);
+}
+
+BOOST_AUTO_TEST_CASE(a_memfd_is_registered_like_a_dmabuf, *boost::unit_test::precondition(library_knows_dmabuf)) {
+    const SideOptions options{.caps = hmem_caps, .mr_mode = FI_MR_VIRT_ADDR, .version = dmabuf_version};
+    TwoEndpoints pair{options, options};
+    const int fd = ::memfd_create("buffer", MFD_CLOEXEC);
+    BOOST_REQUIRE(::ftruncate(fd, 8192) == 0);
+    FidPtr<fid_mr> mr;
+    BOOST_TEST(reg_dmabuf(pair.b, {fd, 4096, 4097, nullptr}, mr) == -FI_EINVAL);
+    BOOST_TEST(reg_dmabuf(pair.b, {fd, 4096, 4096, nullptr}, mr, 2) == -FI_EINVAL);
+    BOOST_REQUIRE(reg_dmabuf(pair.b, {fd, 4096, 4096, reinterpret_cast<void*>(0x100000)}, mr) == 0);
+    BOOST_TEST(write_to_b(pair, 0x100000 + 4096 + 8, 11, word) == 0);
+    BOOST_TEST(write_to_b(pair, 0x100000 + 8, 11, word) == FI_EKEYREJECTED); // Before what was registered.
+    std::array<char, 8> back{};
+    BOOST_REQUIRE(::pread(fd, back.data(), back.size(), 4096 + 8) == 8);
+    BOOST_TEST(std::equal(back.begin(), back.end(), word.begin()));
+    (void)::close(fd);
+}
+
+BOOST_AUTO_TEST_CASE(the_descriptor_of_device_memory_is_that_memory,
+                     *boost::unit_test::precondition(library_knows_dmabuf)) {
+    const SideOptions options{.caps = hmem_caps, .version = dmabuf_version};
+    TwoEndpoints pair{options, options};
+    const DeviceMemory device{0};
+    FidPtr<fid_mr> mr;
+    BOOST_REQUIRE(reg_dmabuf(pair.b, {nvlf_mem_fd(device.memory()), 64, 4096, nullptr}, mr) == 0);
+    // The initiator alone does it.
+    BOOST_REQUIRE(fi_write(pair.a.ep.get(), word.data(), 8, nullptr, pair.to_b, 8, 11, nullptr) == 0);
+    BOOST_TEST(poll(pair.a.cq.get()).has_value());
+    BOOST_TEST(std::memcmp(device.data + 64 + 8, word.data(), 8) == 0);
+}

@@ -62,7 +62,8 @@ struct SideOptions {
     int mr_mode = 0;
     int imposed_mr_mode = 0; // Set in the info although fi_getinfo left it out.
     enum fi_threading threading = FI_THREAD_DOMAIN;
-    std::string device{};     // Domain name; empty: the first.
+    std::string device{}; // Domain name; empty: the first.
+    std::uint32_t version = FI_VERSION(1, 17);
     bool event_queue = false; // Bound to the endpoint.
 };
 
@@ -80,7 +81,7 @@ public:
         hints->fabric_attr->prov_name = ::strdup("nvlf");
         if (!options.device.empty()) hints->domain_attr->name = ::strdup(options.device.c_str());
         fi_info* found = nullptr;
-        check(fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints.get(), &found), "fi_getinfo");
+        check(fi_getinfo(options.version, nullptr, nullptr, 0, hints.get(), &found), "fi_getinfo");
         info.reset(found);
         info->domain_attr->mr_mode |= options.imposed_mr_mode;
         fid_fabric* f = nullptr;
