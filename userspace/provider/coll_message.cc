@@ -138,7 +138,7 @@ void Collectives::take(RxOp& rx, const Envelope& message, std::span<const std::b
         return;
     }
     if (message.rendezvous) {
-        (void)context().deliver(rx, message, {});
+        (void)context().deliver(rx, message, payload);
         return;
     }
     if (!payload.empty()) std::memcpy(step.to, payload.data(), payload.size());
@@ -183,17 +183,18 @@ bool Collectives::on_message(Peer& peer, const nvlf_slot& slot) noexcept {
     return true;
 }
 
-bool Collectives::on_announced(const Envelope& message) noexcept {
+// `pieces`: where its sender says that it lies.
+bool Collectives::on_announced(const Envelope& message, std::span<const std::byte> pieces) noexcept {
     if (RxOp* const rx = match(message); rx != nullptr) {
-        take(*rx, message, {});
+        take(*rx, message, pieces);
         return true;
     }
     if (!expected(message)) {
         refuse(message);
         return true;
     }
-    if (context().no_room_to_keep(*message.peer, 0)) return false;
-    return context().keep_unexpected(message, {}, queue.unexpected) || ep.drop_peer(*message.peer, FI_ENOMEM);
+    if (context().no_room_to_keep(*message.peer, pieces.size())) return false;
+    return context().keep_unexpected(message, pieces, queue.unexpected) || ep.drop_peer(*message.peer, FI_ENOMEM);
 }
 
 // Whether somebody may still wait for it. A member sends to a group only when its own join has ended, so we have called

@@ -112,7 +112,7 @@ struct Collectives {
     [[nodiscard]] bool ready() noexcept; // Is there something for progress() to do, besides what lies in lanes?
     // A message, whole or announced; see Endpoint::on_msg and on_rts. False: it cannot be taken in yet.
     [[nodiscard]] bool on_message(Peer& peer, const nvlf_slot& slot) noexcept;
-    [[nodiscard]] bool on_announced(const Envelope& message) noexcept;
+    [[nodiscard]] bool on_announced(const Envelope& message, std::span<const std::byte> pieces) noexcept;
     void sent(const TxOp& tx, int error) noexcept;
     void received(const RxOp& rx, int error) noexcept;
     void peer_failed(Peer& peer, int error) noexcept;

@@ -12,6 +12,7 @@
 
 #include "directory.hpp"
 #include "endpoint.hpp"
+#include "params.hpp"
 
 namespace nvlf::ofi {
 namespace {
@@ -42,6 +43,19 @@ const DirectImport* find_import(const Peer& peer, std::uint64_t key) noexcept {
     return import != nullptr && current(*import) ? import : nullptr;
 }
 
+// Notes a registration of the peer's own memory. Nothing is mapped; reach_across() finds it, locate() does not.
+bool import_across(Peer& peer, const DirectoryHit& hit) noexcept {
+    if (!peer.cma.usable(peer.channel)) return false;
+    peer.direct.insert({.key = hit.entry.key,
+                        .base = hit.entry.base,
+                        .bytes = hit.entry.bytes,
+                        .across = hit.entry.access,
+                        .there = hit.entry.offset,
+                        .sequence_at = hit.sequence_at,
+                        .sequence = hit.sequence});
+    return true;
+}
+
 // Imports the memory of a registration that the peer lists. The entry is a stranger's: the bounds of what we map come
 // from our own carrier.
 bool import_registration(Endpoint& endpoint, Peer& peer, std::uint64_t key) noexcept try {
@@ -55,6 +69,7 @@ bool import_registration(Endpoint& endpoint, Peer& peer, std::uint64_t key) noex
     if (!hit) return false;
     forget_closed(peer);
     peer.direct.reserve_one(); // Once it is imported, nothing may fail.
+    if (hit->entry.token == no_token) return import_across(peer, *hit);
     std::uint8_t token[NVLF_TOKEN_LEN];
     std::memcpy(token, hit->entry.token.data(), sizeof token);
     nvlf_mem* memory = nullptr;
@@ -137,8 +152,7 @@ bool Endpoint::try_direct(Peer& peer, const RmaRequest& request) noexcept {
     Places at{};
     const std::uint64_t access = request.write ? FI_REMOTE_WRITE : FI_REMOTE_READ;
     if (!reach(peer, {request.segment.data(), request.segments}, access, at)) return false;
-    const bool notify = (request.flags & FI_REMOTE_CQ_DATA) != 0;
-    if (notify && peer.tx.room(0, control_reserve).failed()) return false;
+    if (!may_notify(peer, request)) return false;
     std::size_t done = 0;
     for (std::size_t i = 0; i < request.segments; ++i) {
         const std::uint64_t bytes = request.segment[i].bytes;
@@ -146,15 +160,39 @@ bool Endpoint::try_direct(Peer& peer, const RmaRequest& request) noexcept {
         else request.local.scatter(done, {at[i], bytes});
         done += bytes;
     }
-    if (notify)
-        answer(peer, wire::op_notify, wire::Notify{done, request.cq_data}); // After the data: slots are released.
+    finish_direct(peer, request);
+    return true;
+}
+
+// Tells the target, if that is wanted, and the application.
+void Endpoint::finish_direct(Peer& peer, const RmaRequest& request) noexcept {
+    if ((request.flags & FI_REMOTE_CQ_DATA) != 0) // After the data: slots are released.
+        answer(peer, wire::op_notify, wire::Notify{request.local.total, request.cq_data});
     request.tx->complete(FI_RMA | (request.write ? FI_WRITE : FI_READ), request.flags, request.context, request.silent);
+}
+
+// True: all segments lie in the peer's own memory, where `ret_there` says, and the kernel lets us at it.
+bool Endpoint::reach_across(const Peer& peer, std::span<const RmaSegment> segments, std::uint64_t access,
+                            Buffers& ret_there) const noexcept {
+    if (!peer.cma.works()) return false;
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+        const RmaSegment& segment = segments[i];
+        const DirectImport* import = find_import(peer, segment.key);
+        if (import == nullptr || (import->across & access) != access || segment.address < import->base) return false;
+        const std::uint64_t offset = segment.address - import->base;
+        if (offset > import->bytes || segment.bytes > import->bytes - offset) return false;
+        ret_there.iov[i] = {reinterpret_cast<void*>(import->there + offset), segment.bytes};
+    }
+    ret_there.count = segments.size();
     return true;
 }
 
 void open_directory(Endpoint& endpoint) noexcept {
     nvlf_ep_region(endpoint.ep)->user_off = directory_offset;
-    own_directory(endpoint).magic = directory_magic;
+    Directory& directory = own_directory(endpoint);
+    if (!make_proof(endpoint.proof, directory.proof)) directory.proof = {};
+    // release: who reads it finds the proof.
+    std::atomic_ref{directory.magic}.store(directory_magic, std::memory_order_release);
 }
 
 void endpoint_mr_changed(Endpoint& endpoint, const Mr& mr, bool added) noexcept {
@@ -171,20 +209,24 @@ void endpoint_mr_changed(Endpoint& endpoint, const Mr& mr, bool added) noexcept 
     }
     if (!mr_reachable(mr, &endpoint)) return;
     if (mr.iov_count != 1 || mr.length == 0 || (mr.access & (FI_REMOTE_READ | FI_REMOTE_WRITE)) == 0) return;
-    nvlf_mem* memory = nullptr;
-    if (nvlf_mem_find(mr.iov[0].iov_base, mr.length, &memory) != 0) return; // Not fabric memory.
     DirectoryEntry entry{};
+    entry.key = mr.key;
+    entry.base = (endpoint.domain.mr_mode & FI_MR_VIRT_ADDR) != 0 ? mr.address[0] : 0;
+    entry.bytes = mr.length;
+    entry.access = mr.access & (FI_REMOTE_READ | FI_REMOTE_WRITE);
+    nvlf_mem* memory = nullptr;
+    if (nvlf_mem_find(mr.iov[0].iov_base, mr.length, &memory) != 0) { // Not fabric memory.
+        entry.offset = reinterpret_cast<std::uintptr_t>(mr.iov[0].iov_base);
+        if (params().cma && remember(endpoint, mr.key, nullptr)) (void)directory_add(directory, entry);
+        return;
+    }
     std::uint8_t token[NVLF_TOKEN_LEN];
     void* start = nullptr;
     const std::uint32_t access =
         (mr.access & FI_REMOTE_WRITE) != 0 ? NVLF_ACCESS_READ | NVLF_ACCESS_WRITE : NVLF_ACCESS_READ;
     if (nvlf_mem_map(memory, &start) == 0 && nvlf_mem_export(memory, access, token) == 0) {
-        entry.key = mr.key;
-        entry.base = (endpoint.domain.mr_mode & FI_MR_VIRT_ADDR) != 0 ? mr.address[0] : 0;
-        entry.bytes = mr.length;
         entry.offset =
             static_cast<std::uint64_t>(static_cast<std::byte*>(mr.iov[0].iov_base) - static_cast<std::byte*>(start));
-        entry.access = mr.access & (FI_REMOTE_READ | FI_REMOTE_WRITE);
         std::memcpy(entry.token.data(), token, sizeof token);
         if (directory_add(directory, entry) && remember(endpoint, mr.key, memory)) return;
         directory_remove(directory, mr.key);

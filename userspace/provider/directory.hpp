@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-// directory.hpp - registrations of fabric memory, published where peers can read them.
+// directory.hpp - registrations of memory, published where peers can read them.
 //
 // A registration that lies in fabric memory needs no target: whoever has its token maps the memory and loads and stores.
 // So each endpoint lists such registrations in its region (nvlf/lane.h), which peers map read-only. An initiator finds
 // the key there, imports the memory once, and from then on an RMA operation is a memcpy of its own.
+//
+// Ordinary memory is listed likewise, by its address, for initiators that may copy between address spaces (cma.hpp).
 //
 // An entry is guarded by a sequence word, odd while it changes: a reader copies the entry and looks at the word again.
 // The directory is a hint: what is not in it, or does not fit, goes by messages, and so do all refusals.
@@ -14,6 +16,7 @@
 #include <cstring>
 #include <optional>
 
+#include "cma.hpp"
 #include "nvlf/nvlf.h"
 
 namespace nvlf::ofi {
@@ -22,10 +25,11 @@ struct DirectoryEntry {
     std::uint64_t key;
     std::uint64_t base; // Remote address of its first byte: virtual, or 0.
     std::uint64_t bytes;
-    std::uint64_t offset; // Of its first byte in the memory behind the token.
+    std::uint64_t offset; // Of its first byte in the memory behind the token; without a token, its address there.
     std::uint64_t access; // FI_REMOTE_READ, FI_REMOTE_WRITE
-    std::array<std::uint64_t, NVLF_TOKEN_LEN / 8> token;
+    std::array<std::uint64_t, NVLF_TOKEN_LEN / 8> token; // no_token: it is not fabric memory.
 };
+inline constexpr decltype(DirectoryEntry::token) no_token{};
 
 // In shared memory: written by the owner of the region only.
 struct DirectorySlot {
@@ -44,7 +48,8 @@ inline constexpr std::uint64_t directory_magic = 0x32'30'52'49'44'46'4c'56; // "
 
 struct Directory {
     std::uint64_t magic;
-    std::uint64_t reserved[7];
+    MemoryProof proof;
+    std::uint64_t reserved[4];
     DirectorySlot slot[directory_slots];
 };
 

@@ -196,9 +196,13 @@ Endpoint::~Endpoint() {
     });
     if (av != nullptr) av->refs.fetch_sub(1, std::memory_order_relaxed);
     if (eq != nullptr) eq->refs.fetch_sub(1, std::memory_order_relaxed);
+    ::explicit_bzero(proof.data(), sizeof proof); // Buffers of ours are the application's from here on.
     say_bye();
     collectives.reset();
-    for (auto& peer : peers) peer->streams.clear();
+    for (auto& peer : peers) {
+        peer->streams.clear();
+        peer->fetches.clear();
+    }
     live.clear();
     for (auto& [key, memory] : published) (void)nvlf_mem_put(memory);
     peers.clear(); // Gives the channels back, which the endpoint must outlive.

@@ -9,7 +9,9 @@
 //   peers.cc     first contact, acceptance, death
 //   send.cc      messages out: eager, rendezvous, streams, answers
 //   receive.cc   receives posted, matched, filled; multi-receive
+//   fetch.cc     large messages copied by their receiver
 //   direct.cc    reads and writes on fabric memory, by the initiator alone
+//   across.cc    those on ordinary memory, where the kernel lets the initiator copy
 //   onesided.cc  those on other memory, at both ends
 //   progress.cc  slots in: the dispatch, and waiting
 //   update.cc    atomic operations, at both ends
@@ -127,9 +129,10 @@ struct Endpoint : EpFid {
     std::uint64_t caps = 0;
     std::uint64_t service = 0; // Name under which it is published; 0: none.
     Generation generation;
-    std::atomic<int> mrs{0}; // Registrations bound to it: it must outlive them.
-    int armed = 0;           // Sleepers.
-    int joined = 0;          // Queues and counters that drive it, in the order of join_queues.
+    std::atomic<int> mrs{0};              // Registrations bound to it: it must outlive them.
+    std::array<std::uint64_t, 2> proof{}; // That memory is ours (cma.hpp).
+    int armed = 0;                        // Sleepers.
+    int joined = 0;                       // Queues and counters that drive it, in the order of join_queues.
 
     Endpoint(Domain& d, const fi_info& info); // Throws bad_alloc.
     Endpoint(const Endpoint&) = delete;
@@ -225,11 +228,26 @@ struct Endpoint : EpFid {
     [[nodiscard]] bool on_rts(Peer& peer, const nvlf_slot& slot) noexcept;
     [[nodiscard]] bool on_data(Peer& peer, const nvlf_slot& slot) noexcept;
 
+    // fetch.cc
+    void fetch(RxOp& op, std::span<const std::byte> pieces) noexcept;
+    [[nodiscard]] bool fetch_step(RxOp& op) noexcept;
+    void fetch_on(Peer& peer) noexcept;
+    bool ask(RxOp& op) noexcept;
+
+    // across.cc
+    [[nodiscard]] bool try_across(Peer& peer, const RmaRequest& request) noexcept;
+
     // direct.cc
     using Places = std::array<std::byte*, iov_limit>;
     [[nodiscard]] bool reach(Peer& peer, std::span<const RmaSegment> segments, std::uint64_t access,
                              Places& ret_at) noexcept;
+    [[nodiscard]] bool reach_across(const Peer& peer, std::span<const RmaSegment> segments, std::uint64_t access,
+                                    Buffers& ret_there) const noexcept;
     [[nodiscard]] bool try_direct(Peer& peer, const RmaRequest& request) noexcept;
+    [[nodiscard]] static bool may_notify(Peer& peer, const RmaRequest& request) noexcept {
+        return (request.flags & FI_REMOTE_CQ_DATA) == 0 || !peer.tx.room(0, control_reserve).failed();
+    }
+    void finish_direct(Peer& peer, const RmaRequest& request) noexcept;
 
     // onesided.cc
     [[nodiscard]] bool on_write(Peer& peer, const nvlf_slot& slot) noexcept;

@@ -50,6 +50,8 @@ struct RxOp : Pooled, ListHook {
     Envelope message;
     std::size_t wanted = 0; // What fits, and was asked for.
     std::size_t got = 0;
+    bool fetched = false;   // By us, rather than sent;
+    Buffers from;           // from here in its sender's memory.
     RxOp* parent = nullptr; // The multi-receive buffer in which this piece lies.
 
     // A multi-receive buffer.

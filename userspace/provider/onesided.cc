@@ -23,7 +23,7 @@ ssize_t Endpoint::one_sided(const RmaRequest& request) noexcept {
     ssize_t error = 0;
     Peer* peer = peer_for(request.to, error);
     if (peer == nullptr) return error;
-    if (try_direct(*peer, request)) return 0;
+    if (try_direct(*peer, request) || try_across(*peer, request)) return 0;
     if (const Errno e = peer->tx.room(0, control_reserve); e.failed()) return no_room(*peer, e);
     TxOp* op = tx_ops.take();
     if (op == nullptr) return -FI_EAGAIN;

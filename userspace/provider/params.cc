@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "info.hpp"
 #include "provider.hpp"
 
 namespace nvlf::ofi {
@@ -71,6 +72,18 @@ void params_init() noexcept {
          "Entries to which a completion queue that nobody reads may grow before it is overrun");
     take("unexpected_limit", values.unexpected_limit, {1U << 16, std::size_t{1} << 40},
          "Bytes of messages without a receive that an endpoint keeps; more wait at their senders");
+    fi_param_define(
+        &provider, "cma", FI_PARAM_STRING,
+        "Copy large transfers on ordinary memory straight between processes (process_vm_readv), off or auto: "
+        "where the kernel allows it (default: auto)");
+    char* text = nullptr;
+    if (fi_param_get_str(&provider, "cma", &text) == 0 && text != nullptr) {
+        values.cma = std::strcmp(text, "off") != 0;
+        if (values.cma && std::strcmp(text, "auto") != 0)
+            FI_WARN(&provider, FI_LOG_CORE, "parameter cma is '%s': neither auto nor off; auto is used\n", text);
+    }
+    take("rma_copy_from", values.rma_copy_from, {0, max_msg_size},
+         "Bytes from which a one-sided transfer on ordinary memory is copied by its initiator instead of sent");
     take("connect_timeout_ms", values.connect_timeout_ms, {0, 3'600'000},
          "Milliseconds that an operation waits for a peer which was named by service and is not there yet");
 }

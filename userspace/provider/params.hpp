@@ -16,6 +16,8 @@ struct Params {
     std::size_t cq_limit = std::size_t{1} << 20; // Entries to which a completion queue may grow.
     std::uint32_t connect_timeout_ms = 30'000;   // How long a send waits for a service that is not there yet.
     std::size_t unexpected_limit = 64U << 20;    // Bytes of unmatched messages that an endpoint keeps.
+    bool cma = true;                             // Copy between address spaces where the kernel allows it.
+    std::size_t rma_copy_from = 512;             // Least one-sided transfer that is worth a system call.
 };
 
 // Defines the parameters and reads the environment. Called once, by fi_prov_ini.

@@ -15,6 +15,7 @@
 
 #include "base/lane.hpp"
 #include "buffers.hpp"
+#include "cma.hpp"
 #include "key_table.hpp"
 #include "match.hpp"
 #include "nvlf/nvlf.h"
@@ -85,6 +86,8 @@ struct DirectImport {
     std::uint64_t access = 0;   // FI_REMOTE_READ, FI_REMOTE_WRITE
     std::byte* start = nullptr; // and where that lies here.
     ::nvlf_mem* memory = nullptr;
+    std::uint64_t across = 0;                   // Instead of `access`: it is the peer's own memory, and lies there
+    std::uint64_t there = 0;                    // at this address.
     const std::uint64_t* sequence_at = nullptr; // In the peer's region: still the same while it reads `sequence`.
     std::uint64_t sequence = 0;
 };
@@ -106,7 +109,7 @@ struct Peer {
     void put_imports() noexcept; // direct.cc
 
     [[nodiscard]] bool up() const noexcept { return state == State::up; }
-    [[nodiscard]] bool busy() const noexcept { return !streams.empty() || !control.empty(); }
+    [[nodiscard]] bool busy() const noexcept { return !streams.empty() || !control.empty() || !fetches.empty(); }
 
     ::nvlf_channel* channel; // nullptr once gone.
     nvlf_addr address;
@@ -120,6 +123,8 @@ struct Peer {
     bool holding = false; // `held` was read from the lane and could not be taken in yet; nothing is read past it.
     nvlf_slot held{};
     boost::intrusive::list<TxOp, boost::intrusive::constant_time_size<false>> streams;
+    boost::intrusive::list<RxOp, boost::intrusive::constant_time_size<false>> fetches; // Its messages, being copied.
+    Cma cma;
     std::deque<nvlf_slot> control;    // Answers that found no slot.
     std::size_t unexpected_bytes = 0; // Its part of what waits for receives.
     std::size_t responses = 0;        // Its reads that we answer at the moment, and its results.

@@ -165,6 +165,7 @@ void Endpoint::accept_all() noexcept {
     std::erase(live, &peer);
     peer.control.clear();
     peer.streams.clear();
+    peer.fetches.clear();
     for (Pool<TxOp>* pool : {&tx_ops, &responses})
         pool->for_each_used([&](TxOp& op) {
             if (op.peer != &peer) return;

@@ -119,7 +119,8 @@ bool Endpoint::ready() noexcept {
     for (const Peer* peer : live)
         if (!peer->holding && peer->rx.ready()) return true;
     for (Peer* peer : live)
-        if (peer->busy() && !peer->tx.room(piece_bytes, control_reserve).failed()) return true;
+        if (!peer->fetches.empty() || (peer->busy() && !peer->tx.room(piece_bytes, control_reserve).failed()))
+            return true;
     return collectives != nullptr && collectives->ready();
 }
 

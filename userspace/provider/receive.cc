@@ -275,7 +275,7 @@ void RxContext::fail_all(int error) noexcept {
 // A whole message, or the start of a large one, for this receive. True: it is a multi-receive buffer that takes more.
 // False: the receive is over or in flight, and no longer the caller's.
 bool RxContext::deliver(RxOp& op, const Envelope& message, std::span<const std::byte> payload) noexcept {
-    if (message.rendezvous) return start_large(op, message);
+    if (message.rendezvous) return start_large(op, message, payload);
     const bool multi = (op.flags & FI_MULTI_RECV) != 0;
     const std::size_t at = op.used;
     const std::size_t bytes = op.to.scatter(at, payload);
@@ -292,8 +292,8 @@ bool RxContext::deliver(RxOp& op, const Envelope& message, std::span<const std::
     return false;
 }
 
-// Asks for as much of a large message as fits. As deliver().
-bool RxContext::start_large(RxOp& op, const Envelope& message) noexcept {
+// Takes as much of a large message as fits; `pieces`: where its sender says that it lies. As deliver().
+bool RxContext::start_large(RxOp& op, const Envelope& message, std::span<const std::byte> pieces) noexcept {
     const bool multi = (op.flags & FI_MULTI_RECV) != 0;
     Endpoint& endpoint = *message.binding->endpoint;
     RxOp* piece = multi ? store.ops.take() : &op;
@@ -321,14 +321,15 @@ bool RxContext::start_large(RxOp& op, const Envelope& message) noexcept {
     piece->message = message;
     piece->got = 0;
     piece->wanted = std::min<std::size_t>(message.total, piece->to.total);
-    endpoint.answer(*message.peer, wire::op_cts, wire::Cts{message.id, piece->handle(), piece->wanted});
-    if (piece->wanted == 0) end_large(*piece, 0);
+    endpoint.fetch(*piece, pieces);
     return takes_more;
 }
 
 // All of a large message is there that will come.
 void RxContext::end_large(RxOp& op, int error) noexcept {
     if (op.message.collective) {
+        if (op.fetched && error == 0)
+            op.message.binding->endpoint->answer(*op.message.peer, wire::op_ack, wire::Ack{op.message.id, 0, 0});
         op.message.binding->endpoint->collectives->received(op, error);
         op.message = {};
         return store.ops.give(&op);
@@ -343,7 +344,7 @@ void RxContext::end_large(RxOp& op, int error) noexcept {
     if (error != 0) fail(op, &message, op.got, 0, error, last);
     else if (op.wanted < message.total) fail(op, &message, op.wanted, message.total - op.wanted, FI_ETRUNC, last);
     else complete(op, message, static_cast<std::byte*>(op.to.iov[0].iov_base), op.wanted, last);
-    if (message.wants_ack && error == 0)
+    if ((message.wants_ack || op.fetched) && error == 0)
         message.binding->endpoint->answer(*message.peer, wire::op_ack, wire::Ack{message.id, 0, 0});
     op.message.rendezvous = false;
     store.ops.give(&op);
@@ -465,13 +466,24 @@ bool Endpoint::on_rts(Peer& peer, const nvlf_slot& slot) noexcept {
                            .has_cq_data = (slot.flags & wire::flag_cq_data) != 0,
                            .wants_ack = (slot.flags & wire::flag_ack) != 0,
                            .rendezvous = true};
-    if (message.collective) return collectives != nullptr ? collectives->on_announced(message) : broken(peer);
+    const bool several = (slot.flags & wire::flag_ring) != 0;
+    wire::Pieces pieces{.count = 1, .piece = {{rts.address, rts.total}}};
+    std::span<const std::byte> where; // Nothing: it is not told.
+    if (!several && rts.address != 0) where = std::as_bytes(std::span{&pieces, 1});
+    if (message.collective)
+        return collectives != nullptr && !several ? collectives->on_announced(message, where) : broken(peer);
     RxOp* op = context.match(message);
-    if (op == nullptr && context.no_room_to_keep(peer, 0)) return false;
+    if (op == nullptr && context.no_room_to_keep(peer, sizeof(wire::Pieces))) return false;
+    if (several) {
+        const auto ring = peer.rx.payload(slot.len);
+        if (!ring || ring->size() != sizeof pieces) return broken(peer);
+        std::memcpy(&pieces, ring->data(), sizeof pieces);
+        where = std::as_bytes(std::span{&pieces, 1});
+    }
     if (op == nullptr)
-        return context.keep_unexpected(message, {}, context.queue(message.tagged).unexpected) ||
+        return context.keep_unexpected(message, where, context.queue(message.tagged).unexpected) ||
                drop_peer(peer, FI_ENOMEM);
-    (void)context.deliver(*op, message, {});
+    (void)context.deliver(*op, message, where);
     return true;
 }
 

@@ -122,7 +122,7 @@ private:
     bool fail_receives_that_only(const Peer* peer, int error) noexcept;
     void drop(Unexpected& message) noexcept;
     bool consume(RxOp& op, Unexpected& message) noexcept;
-    bool start_large(RxOp& op, const Envelope& message) noexcept;
+    bool start_large(RxOp& op, const Envelope& message, std::span<const std::byte> pieces) noexcept;
     void retire_if_full(RxOp& op) noexcept;
     void complete(RxOp& op, const Envelope& message, std::byte* at, std::size_t bytes, bool last_of_buffer) noexcept;
     void fail(RxOp& op, const Envelope* message, std::size_t bytes, std::size_t lost, int error,

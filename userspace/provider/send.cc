@@ -116,7 +116,9 @@ ssize_t Endpoint::send_eager(Peer& peer, const SendRequest& request) noexcept {
 }
 
 ssize_t Endpoint::send_large(Peer& peer, const SendRequest& request) noexcept {
-    if (const Errno e = peer.tx.room(0, control_reserve); e.failed()) return no_room(peer, e);
+    const bool in_one_piece = request.from.count == 1;
+    if (const Errno e = peer.tx.room(in_one_piece ? 0 : sizeof(wire::Pieces), control_reserve); e.failed())
+        return no_room(peer, e);
     TxOp* op = begin(peer, request, TxOp::Kind::large);
     if (op == nullptr) return -FI_EAGAIN;
     nvlf_slot& slot = peer.tx.slot();
@@ -127,7 +129,19 @@ ssize_t Endpoint::send_large(Peer& peer, const SendRequest& request) noexcept {
                                            ((request.flags & FI_REMOTE_CQ_DATA) != 0 ? wire::flag_cq_data : 0) |
                                            ((request.flags & FI_DELIVERY_COMPLETE) != 0 ? wire::flag_ack : 0));
     slot.tag = request.tag;
-    wire::put(slot, wire::Rts{op->handle(), request.from.total, request.cq_data});
+    wire::Rts rts{op->handle(), request.from.total, request.cq_data};
+    if (in_one_piece) {
+        rts.address = reinterpret_cast<std::uintptr_t>(request.from.iov[0].iov_base);
+    } else {
+        wire::Pieces pieces{};
+        request.from.each(0, request.from.total, [&](const std::byte* at, std::size_t bytes) {
+            pieces.piece[pieces.count++] = {reinterpret_cast<std::uintptr_t>(at), bytes};
+        });
+        std::memcpy(peer.tx.payload(sizeof pieces), &pieces, sizeof pieces);
+        slot.len = sizeof pieces;
+        slot.flags |= wire::flag_ring;
+    }
+    wire::put(slot, rts);
     peer.tx.publish();
     nvlf_channel_notify(peer.channel);
     return 0;
@@ -157,6 +171,7 @@ void Endpoint::start_stream(Peer& peer, TxOp& op) noexcept {
 // Moves what waits: answers first, then a piece of each stream in turn, until the lane is full.
 void Endpoint::pump(Peer& peer) noexcept {
     const std::uint64_t before = peer.tx.published();
+    if (!peer.fetches.empty()) fetch_on(peer);
     while (!peer.control.empty() && !peer.tx.room(0).failed()) {
         push_slot(peer.tx, peer.control.front());
         peer.control.pop_front();

@@ -6,7 +6,8 @@
 // fields are written by a stranger: the receiving end copies a slot once, checks, and only then acts.
 //
 //   small, middle   msg                      payload in the slot or the ring; done for the sender when published
-//   large           rts -> cts -> data ...   the payload moves only when a buffer waits for it
+//   large           rts -> ack               the receiver fetched it, from where the sender said that it lies
+//                   rts -> cts -> data ...   it cannot: the payload moves only when a buffer waits for it
 //   collective      coll, or rts with flag_coll  in a matching space of their own
 //   one-sided       write ... -> ack each    on memory that is not fabric memory: the target's progress applies it
 //                   read -> data ... / ack   (a refusal is an ack with an error)
@@ -57,6 +58,14 @@ struct Rts {
     std::uint64_t id; // The sender's.
     std::uint64_t total;
     std::uint64_t cq_data;
+    std::uint64_t address = 0; // Where all of it lies in the sender's memory; 0: in several Pieces, or not told.
+};
+struct Pieces { // Of a large message, in the sender's memory: the payload of op_rts with flag_ring.
+    std::uint64_t count;
+    struct {
+        std::uint64_t address;
+        std::uint64_t bytes;
+    } piece[4];
 };
 struct Cts {
     std::uint64_t id;       // The sender's.
