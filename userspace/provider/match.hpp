@@ -57,7 +57,8 @@ struct RxOp : Pooled, ListHook {
     // A multi-receive buffer.
     std::size_t used = 0;
     std::uint32_t pending = 0; // Large messages in flight into it.
-    bool retired = false;      // No longer posted: too little room is left.
+    bool retired = false;      // No longer posted: too little room is left, or it was given up
+    int given_up = 0;          // for this reason, FI_E*, told once nothing is in flight into it any more.
 };
 
 struct Unexpected : Pooled, ListHook {

@@ -83,6 +83,7 @@ RxOp* RxContext::prepare(const ReceiveRequest& request) noexcept {
     op->wanted = op->got = op->used = 0;
     op->pending = 0;
     op->retired = false;
+    op->given_up = 0;
     return op;
 }
 
@@ -339,7 +340,7 @@ void RxContext::end_large(RxOp& op, int error) noexcept {
     bool last = false;
     if (parent != nullptr) {
         --parent->pending;
-        last = parent->retired && parent->pending == 0;
+        last = parent->retired && parent->given_up == 0 && parent->pending == 0;
     }
     if (error != 0) fail(op, &message, op.got, 0, error, last);
     else if (op.wanted < message.total) fail(op, &message, op.wanted, message.total - op.wanted, FI_ETRUNC, last);
@@ -349,6 +350,7 @@ void RxContext::end_large(RxOp& op, int error) noexcept {
     op.message.rendezvous = false;
     store.ops.give(&op);
     if (last) store.ops.give(parent);
+    else if (parent != nullptr && parent->given_up != 0) give_up(*parent, parent->given_up);
 }
 
 // Takes a multi-receive buffer off the queue when too little of it is left.
@@ -378,11 +380,14 @@ void RxContext::complete(RxOp& op, const Envelope& message, std::byte* at, std::
                       .source = (binding.caps & FI_SOURCE) != 0 ? binding.source_of(*message.peer) : FI_ADDR_NOTAVAIL});
 }
 
-// A receive that no list holds any more and that nothing will be delivered to, but for what is in flight into it.
+// A receive that no list holds any more and that nothing will be delivered to, but for what is in flight into it: the
+// application may take the failure for leave to use the buffer, so it hears of that last.
 void RxContext::give_up(RxOp& op, int error) noexcept {
     op.retired = true;
-    fail(op, nullptr, 0, 0, error, op.pending == 0);
-    if (op.pending == 0) store.ops.give(&op);
+    op.given_up = error;
+    if (op.pending > 0) return;
+    fail(op, nullptr, 0, 0, error, true);
+    store.ops.give(&op);
 }
 
 // `message` is nullptr when none was matched; of several endpoints, then, any may tell of it.

@@ -380,6 +380,30 @@ BOOST_AUTO_TEST_CASE(large_messages_fill_a_multi_receive_buffer_one_after_the_ot
     for (int i = 0; i < 4; ++i) BOOST_TEST(pair.wait(pair.a, "send").error == 0);
 }
 
+BOOST_AUTO_TEST_CASE(a_cancelled_multi_receive_is_over_only_after_what_is_in_flight_into_it) {
+    SideOptions options;
+    options.caps |= FI_MULTI_RECV;
+    TwoEndpoints pair{options, options};
+    std::vector<char> buffer(std::size_t{4} << 20);
+    iovec iov{buffer.data(), buffer.size()};
+    int context = 0;
+    const fi_msg msg{&iov, nullptr, 1, FI_ADDR_UNSPEC, &context, 0};
+    check(fi_recvmsg(pair.b.ep.get(), &msg, FI_MULTI_RECV), "recvmsg");
+    const auto out = pattern(std::size_t{1} << 20, 3);
+    pair.post("send", [&] { return fi_send(pair.a.ep.get(), out.data(), out.size(), nullptr, pair.to_b, nullptr); });
+    (void)fi_cq_read(pair.b.cq.get(), nullptr, 0); // Matched; through the lane, nothing of it has come yet.
+    check(fi_cancel(&pair.b.ep->fid, &context), "cancel");
+    const Event message = pair.wait(pair.b, "the message");
+    BOOST_TEST(message.error == 0);
+    BOOST_TEST(message.entry.len == out.size());
+    BOOST_TEST((message.entry.flags & FI_MULTI_RECV) == 0U);
+    BOOST_TEST(std::memcmp(buffer.data(), out.data(), out.size()) == 0);
+    const Event end = pair.wait(pair.b, "the end of the buffer");
+    BOOST_TEST(end.error == FI_ECANCELED);
+    BOOST_TEST((end.entry.flags & FI_MULTI_RECV) != 0U);
+    BOOST_TEST(end.entry.op_context == &context);
+}
+
 BOOST_AUTO_TEST_CASE(delivery_is_complete_when_the_message_is_in_its_buffer_and_not_before) {
     TwoEndpoints pair{{.op_flags = FI_DELIVERY_COMPLETE}};
     const auto out = pattern(500000, 12);
