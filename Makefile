@@ -6,6 +6,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 FUZZ_SECONDS ?= 60
+SOAK_SECONDS ?= 60
 JOBS ?= $(shell nproc)
 
 # $(call build,preset[,cmake arguments]) - configures and builds; quiet but for progress and trouble.
@@ -14,7 +15,7 @@ build = cmake --preset $(1) --log-level=WARNING $(2) >/dev/null && cmake --build
 ctest = ctest --preset $(1) --parallel $(JOBS) $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps demo test check fmt fuzz tsan bench install clean
+.PHONY: help deps demo test check fmt fuzz soak tsan bench install clean
 
 help: ## List the verbs
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 14
@@ -47,6 +48,10 @@ fuzz: ## Each fuzz target for FUZZ_SECONDS (60)
 	@tools/dev/deps build fuzz
 	@$(call build,fuzz,-DNVLF_FUZZ_SECONDS=$(FUZZ_SECONDS))
 	@$(call ctest,fuzz)
+
+soak: deps ## Random libfabric calls, kills and restarts under ASan + UBSan, for SOAK_SECONDS (60)
+	@$(call build,asan-ubsan) --target soak
+	@build/asan-ubsan/tests/soak/soak --seconds $(SOAK_SECONDS)
 
 bench: deps ## The same work over nvlf, shm and tcp, as ratios; QUICK=1 for less than a minute
 	@tools/dev/deps bench || echo "bench: goes on without Open MPI's rows"
