@@ -32,6 +32,9 @@ std::string unit_name(Unit unit) {
     return {};
 }
 
+// Three digits, and never an exponent: columns of times are compared by eye.
+std::string digits(double value) { return value < 100 ? fmt::format("{:.3g}", value) : fmt::format("{:.0f}", value); }
+
 double in_unit(const Row& row, double value) {
     switch (row.unit) {
     case Unit::microseconds: return value / 1e3;
@@ -101,8 +104,8 @@ std::string Table::show(const Row& row, const Cell& cell) {
     const double value = in_unit(row, median_of(cell.runs, &Figures::value));
     const double tail = in_unit(row, median_of(cell.runs, &Figures::p99));
     if (row.unit == Unit::bytes) return fmt::format("{:.0f}", value);
-    return row.unit == Unit::microseconds && tail > 0 ? fmt::format("{:.3g} ({:.3g})", value, tail)
-                                                      : fmt::format("{:.3g}", value);
+    return row.unit == Unit::microseconds && tail > 0 ? fmt::format("{} ({})", digits(value), digits(tail))
+                                                      : digits(value);
 }
 
 std::string Table::text() const {
