@@ -52,10 +52,10 @@ inline ssize_t check(ssize_t result, const char* call) {
 
 struct EndpointOptions {
     std::string provider{};
-    std::string service{};    // A name that nobody else has: some providers know no other way to tell two apart.
-    bool thread_safe = false; // FI_THREAD_SAFE; else FI_THREAD_DOMAIN.
-    bool wait_fd = false;     // The queue can be slept on.
-    unsigned patience = 1000; // Looks in vain before the processor is yielded.
+    std::string service{};       // A name that nobody else has: some providers know no other way to tell two apart.
+    bool thread_safe = false;    // FI_THREAD_SAFE; else FI_THREAD_DOMAIN.
+    bool wait_fd = false;        // The queue can be slept on.
+    unsigned patience = 100'000; // Looks in vain before the processor is yielded.
 };
 
 class Endpoint {
@@ -78,17 +78,20 @@ public:
 
     // Sends, by the cheapest call that fits the size; progresses while there is no room.
     void send(fi_addr_t to, const void* data, std::size_t bytes, std::uint64_t tag) {
-        while (!try_send(to, data, bytes, tag)) progress();
+        while (!(bytes <= inject_size_ ? try_inject(to, data, bytes, tag) : try_send(to, data, bytes, tag))) progress();
     }
     // False: no room now.
     [[nodiscard]] bool try_send(fi_addr_t to, const void* data, std::size_t bytes, std::uint64_t tag) {
-        const bool small = bytes <= inject_size_;
-        const ssize_t result = small ? fi_tinject(ep_.get(), data, bytes, to, tag)
-                                     : fi_tsend(ep_.get(), data, bytes, nullptr, to, tag, context(Kind::sent));
+        const ssize_t result = fi_tsend(ep_.get(), data, bytes, nullptr, to, tag, context(Kind::sent));
         if (result == -FI_EAGAIN) return false;
         check(result, "fi_tsend");
-        if (!small) ++sends_;
+        ++sends_;
         return true;
+    }
+    [[nodiscard]] bool try_inject(fi_addr_t to, const void* data, std::size_t bytes, std::uint64_t tag) {
+        const ssize_t result = fi_tinject(ep_.get(), data, bytes, to, tag);
+        if (result != -FI_EAGAIN) check(result, "fi_tinject");
+        return result == 0;
     }
     void receive(void* data, std::size_t bytes, std::uint64_t tag, Kind kind = Kind::received) {
         ssize_t result = 0;

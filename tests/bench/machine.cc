@@ -90,24 +90,26 @@ Figures memory_copy(const Processors& processors, std::size_t bytes, std::uint64
 }
 
 Figures eventfd_wake(const Processors& processors, std::uint64_t trips) {
-    const EventFd there;
-    const EventFd back;
+    constexpr std::chrono::microseconds pause{50}; // In which the other one has fallen asleep.
+    const EventFd bell;
+    auto answer = std::make_unique<Line>();
     return beside(
         processors,
         [&] {
             RoundTrips times{trips};
-            times.start();
-            for (std::uint64_t i = 0; i < trips; ++i) {
-                there.ring();
-                back.sleep();
+            for (std::uint64_t i = 1; i <= trips; ++i) {
+                for (const auto until = Clock::now() + pause; Clock::now() < until;) {}
+                times.start();
+                bell.ring();
+                while (answer->word.load(std::memory_order_acquire) != i) {}
                 times.stamp();
             }
-            return times.half();
+            return times.whole();
         },
         [&] {
-            for (std::uint64_t i = 0; i < trips; ++i) {
-                there.sleep();
-                back.ring();
+            for (std::uint64_t i = 1; i <= trips; ++i) {
+                bell.sleep();
+                answer->word.store(i, std::memory_order_release);
             }
         });
 }

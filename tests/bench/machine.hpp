@@ -18,7 +18,7 @@ namespace nvlf::bench {
 // Copies of `bytes` between two buffers, again and again the same.
 [[nodiscard]] Figures memory_copy(const Processors& processors, std::size_t bytes, std::uint64_t copies);
 
-// Two threads that sleep in poll() on eventfds and wake each other: half a round trip.
+// An eventfd rung for a thread that sleeps on it in poll(), and its answer by a cache line to one that is awake.
 [[nodiscard]] Figures eventfd_wake(const Processors& processors, std::uint64_t trips);
 
 } // namespace nvlf::bench

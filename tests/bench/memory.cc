@@ -6,9 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
-#include <stdexcept>
 
-#include "nvlf/nvlf.h"
+#include "nvlf/fi_nvlf.h"
 
 namespace nvlf::bench {
 namespace {
@@ -20,28 +19,22 @@ std::shared_ptr<std::byte> from_malloc() {
     return {memory, [](std::byte* m) { std::free(m); }};
 }
 
-std::shared_ptr<std::byte> from_fabric() {
-    const auto must = [](int result, const char* what) {
-        if (result < 0) throw std::runtime_error{std::string{what} + ": " + std::strerror(-result)};
-    };
-    nvlf_fabric* opened = nullptr;
-    if (nvlf_open(nullptr, &opened) < 0) throw std::runtime_error{nvlf_open_error()};
-    const std::shared_ptr<nvlf_fabric> fabric{opened, [](nvlf_fabric* f) { nvlf_close(f); }};
-    std::uint32_t device = 0;
-    must(nvlf_attach(fabric.get(), NVLF_DEVICE_ANY, &device), "nvlf_attach");
-    nvlf_mem* allocated = nullptr;
-    must(nvlf_mem_alloc(fabric.get(), device, memory_bytes, 0, &allocated), "nvlf_mem_alloc");
-    const std::shared_ptr<nvlf_mem> memory{allocated, [fabric](nvlf_mem* m) { nvlf_mem_put(m); }};
+// As an application that knows only libfabric gets it.
+std::shared_ptr<std::byte> from_fabric(fid_domain* domain) {
+    nvlf_fi_ops_v1* ops = nullptr;
+    if (fi_open_ops(&domain->fid, NVLF_FI_OPS_V1, 0, reinterpret_cast<void**>(&ops), nullptr) != 0)
+        throw NotOffered{"no memory but malloc's"};
+    nvlf_fi_mem* memory = nullptr;
     void* pointer = nullptr;
-    must(nvlf_mem_map(memory.get(), &pointer), "nvlf_mem_map");
+    check(ops->alloc(domain, NVLF_DEVICE_ANY, memory_bytes, &memory, &pointer), "alloc of " NVLF_FI_OPS_V1);
     std::memset(pointer, 0, memory_bytes);
-    return {static_cast<std::byte*>(pointer), [memory](std::byte*) {}};
+    return {static_cast<std::byte*>(pointer), [=](std::byte*) { ops->free(memory); }};
 }
 
 } // namespace
 
 Memory::Memory(const Endpoint& endpoint, const std::string& kind)
-    : bytes_{kind == "fabric" ? from_fabric() : from_malloc()},
+    : bytes_{kind == "fabric" ? from_fabric(endpoint.domain()) : from_malloc()},
       by_address_{(endpoint.info().domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0} {
     // The key matters only to providers that leave it to us.
     const std::uint64_t wanted_key = kind == "fabric" ? 2 : 1;
@@ -56,10 +49,12 @@ RemoteMemory Memory::remote() const {
     return {by_address_ ? reinterpret_cast<std::uintptr_t>(bytes_.get()) : 0, fi_mr_key(registration_.get())};
 }
 
-Memories register_memories(const Endpoint& endpoint, const std::string& provider) {
+Memories register_memories(const Endpoint& endpoint) {
     Memories memories;
     memories.try_emplace("malloc", endpoint, "malloc");
-    if (provider == "nvlf") memories.try_emplace("fabric", endpoint, "fabric");
+    try {
+        memories.try_emplace("fabric", endpoint, "fabric");
+    } catch (const NotOffered&) {} // NOLINT: then there is none.
     return memories;
 }
 

@@ -25,7 +25,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RemoteMemory, address, key)
 
 class Memory {
 public:
-    // By "malloc", or "fabric": on a device, through libnvlf.
+    // By "malloc", or "fabric": on a device. Throws NotOffered when the provider has none.
     Memory(const Endpoint& endpoint, const std::string& kind);
 
     [[nodiscard]] std::byte* data() const noexcept { return bytes_.get(); }
@@ -40,6 +40,6 @@ private:
 using Memories = std::map<std::string, Memory>;
 
 // All kinds that the provider knows.
-[[nodiscard]] Memories register_memories(const Endpoint& endpoint, const std::string& provider);
+[[nodiscard]] Memories register_memories(const Endpoint& endpoint);
 
 } // namespace nvlf::bench

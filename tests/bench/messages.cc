@@ -13,53 +13,14 @@ constexpr std::uint64_t tag = 1;
 
 using Kind = Endpoint::Kind;
 
-// `wait(goal)` returns when so many messages have been received.
-template <class Wait>
-Figures trips(Member& member, const Job& job, Wait&& wait) {
-    Endpoint& endpoint = member.endpoint;
-    const fi_addr_t other = member.other();
-    member.fill(job.bytes, job.count);
-    std::memset(member.arrivals.data(), 0, job.bytes);
-    const std::uint64_t before = endpoint.count(Kind::received);
-    const auto post = [&] { endpoint.receive(member.arrivals.data(), job.bytes, tag); };
-    const auto send = [&] { endpoint.send(other, member.buffer.data(), job.bytes, tag); };
-    RoundTrips times{job.count};
-    post();
-    member.meet();
-    times.start();
-    for (std::uint64_t i = 1; i <= job.count; ++i) {
-        if (member.first()) send();
-        wait(before + i);
-        if (i < job.count) post(); // Before the answer: so that what comes next finds a receive.
-        if (!member.first()) send();
-        times.stamp();
-    }
-    endpoint.flush();
-    member.meet();
-    member.verify(member.arrivals.data(), job.bytes, job.count);
-    return times.half();
-}
-
 // Enough to keep both ends busy, not so much that large messages overflow every cache.
 std::uint64_t window(std::size_t bytes) { return bytes <= 4096 ? 256 : bytes <= 65536 ? 64 : 16; }
 
-} // namespace
-
-Figures ping_pong(Member& member, const Job& job) {
-    return trips(member, job, [&](std::uint64_t goal) { member.endpoint.wait_for(Kind::received, goal); });
-}
-
-Figures wake(Member& member, const Job& job) {
-    return trips(member, job, [&](std::uint64_t goal) {
-        while (member.endpoint.count(Kind::received) < goal)
-            if (!member.endpoint.progress()) member.endpoint.sleep();
-    });
-}
-
-Figures stream(Member& member, const Job& job) {
+// `send` answers whether there was room.
+template <class Send>
+Figures streamed(Member& member, const Job& job, Send&& send) {
     constexpr int burst = 64; // Sends between two looks at the queue.
     Endpoint& endpoint = member.endpoint;
-    const fi_addr_t other = member.other();
     const std::uint64_t outgoing = member.first() || job.both ? job.count : 0;
     const std::uint64_t incoming = !member.first() || job.both ? job.count : 0;
     const std::uint64_t most = window(job.bytes);
@@ -79,7 +40,7 @@ Figures stream(Member& member, const Job& job) {
     const auto start = Clock::now();
     while (sent < outgoing || received() < incoming) {
         for (int i = 0; i < burst && sent < outgoing && endpoint.sends_in_flight() < most; ++i, ++sent)
-            if (!endpoint.try_send(other, member.buffer.data(), job.bytes, tag)) break;
+            if (!send()) break;
         endpoint.progress();
         post();
     }
@@ -88,6 +49,71 @@ Figures stream(Member& member, const Job& job) {
     const double ns = ns_between(start, Clock::now());
     if (incoming > 0) member.verify(member.arrivals.data(), job.bytes, job.count);
     return {ns / static_cast<double>(job.count), 0};
+}
+
+} // namespace
+
+Figures ping_pong(Member& member, const Job& job) {
+    Endpoint& endpoint = member.endpoint;
+    const fi_addr_t other = member.other();
+    member.fill(job.bytes, job.count);
+    std::memset(member.arrivals.data(), 0, job.bytes);
+    const std::uint64_t before = endpoint.count(Kind::received);
+    const auto post = [&] { endpoint.receive(member.arrivals.data(), job.bytes, tag); };
+    const auto send = [&] { endpoint.send(other, member.buffer.data(), job.bytes, tag); };
+    RoundTrips times{job.count};
+    post();
+    member.meet();
+    times.start();
+    for (std::uint64_t i = 1; i <= job.count; ++i) {
+        if (member.first()) send();
+        endpoint.wait_for(Kind::received, before + i);
+        if (i < job.count) post(); // Before the answer: so that what comes next finds a receive.
+        if (!member.first()) send();
+        times.stamp();
+    }
+    endpoint.flush();
+    member.meet();
+    member.verify(member.arrivals.data(), job.bytes, job.count);
+    return times.half();
+}
+
+Figures wake(Member& member, const Job& job) {
+    constexpr std::chrono::microseconds pause{50}; // In which the other one has fallen asleep.
+    Endpoint& endpoint = member.endpoint;
+    const fi_addr_t other = member.other();
+    const std::uint64_t before = endpoint.count(Kind::received);
+    char word = 0;
+    RoundTrips times{job.count};
+    endpoint.receive(&word, sizeof word, tag);
+    member.meet();
+    for (std::uint64_t i = 1; i <= job.count; ++i) {
+        if (member.first()) {
+            for (const auto until = Clock::now() + pause; Clock::now() < until;) {}
+            times.start();
+            endpoint.send(other, &word, sizeof word, tag);
+            endpoint.wait_for(Kind::received, before + i);
+            times.stamp();
+        } else {
+            while (endpoint.count(Kind::received) < before + i)
+                if (!endpoint.progress()) endpoint.sleep();
+        }
+        if (i < job.count) endpoint.receive(&word, sizeof word, tag);
+        if (!member.first()) endpoint.send(other, &word, sizeof word, tag);
+    }
+    member.meet();
+    return times.whole();
+}
+
+Figures stream(Member& member, const Job& job) {
+    const fi_addr_t other = member.other();
+    return streamed(member, job, [&] { return member.endpoint.try_send(other, member.buffer.data(), job.bytes, tag); });
+}
+
+Figures inject(Member& member, const Job& job) {
+    const fi_addr_t other = member.other();
+    return streamed(member, job,
+                    [&] { return member.endpoint.try_inject(other, member.buffer.data(), job.bytes, tag); });
 }
 
 Figures all_to_all(Member& member, const Job& job) {

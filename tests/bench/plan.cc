@@ -39,6 +39,11 @@ void add_messages(Table& table, Teams& teams) {
         table.row({"thread_safe", "  the same under FI_THREAD_SAFE"});
         table.cell("nvlf", [&teams, job] { return teams.nvlf_thread_safe.measure(job); });
     }
+    table.row({row_id("inject", 8), "tagged stream by inject, 8 B", Unit::million_per_s});
+    const Job injects{.work = "inject", .bytes = 8};
+    table.cell("nvlf", [&teams, injects] { return teams.nvlf.measure(injects); });
+    table.cell("shm", [&teams, injects] { return teams.shm.measure(injects); });
+    table.cell("tcp", [&teams, injects] { return teams.tcp.measure(injects); });
     for (const bool both : {false, true}) {
         for (const std::size_t bytes : message_sizes) {
             const bool small = bytes < 4096;
@@ -83,10 +88,10 @@ void add_one_sided(Table& table, Teams& teams, const Ground& ground) {
 }
 
 void add_wake(Table& table, Teams& teams, const Ground& ground) {
-    table.row({"eventfd", "eventfd to a sleeper, half round trip"});
-    table.cell("bare", [&] { return eventfd_wake(ground.processors, times_in(ground, 20'000)); });
-    table.row({"wake", "tagged to a sleeper, half round trip, 8 B"});
-    const Job job{.work = "wake", .bytes = 8};
+    table.row({"eventfd", "eventfd to a sleeper, and a cache line back"});
+    table.cell("bare", [&] { return eventfd_wake(ground.processors, times_in(ground, 80'000)); });
+    table.row({"wake", "tagged to a sleeper, and back"});
+    const Job job{.work = "wake", .bytes = 1};
     table.cell("nvlf", [&teams, job] { return teams.nvlf_asleep.measure(job); });
     table.cell("tcp", [&teams, job] { return teams.tcp_asleep.measure(job); });
 }

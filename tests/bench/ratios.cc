@@ -58,7 +58,7 @@ std::vector<Ratio> ratios(const Table& table) {
         {"lat1m_vs_shm", "1 MiB half round trip / shm's", "<=", 1, time(row_id("ping_pong", 1 << 20), "shm")},
         {"threadsafe_vs_domain", "8 B half round trip, FI_THREAD_SAFE / DOMAIN", "<=", 1.3,
          table.ratio("thread_safe", "nvlf", trip, "nvlf")},
-        {"fd_wake_vs_eventfd", "8 B to a sleeper / an eventfd's wake-up", "<=", 2,
+        {"fd_wake_vs_eventfd", "a message to a sleeper and back / eventfd and line", "<=", 2,
          table.ratio("wake", "nvlf", "eventfd", "bare")},
         {"alltoall8_vs_vader", "MPI all-to-all of 8 on 2 processors / vader's", "<=", 1.5,
          time("mpi_all_to_all", "vader")},

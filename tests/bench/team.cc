@@ -17,7 +17,6 @@ using nlohmann::json;
 using namespace std::chrono_literals;
 
 constexpr auto answer_bound = 60s; // Whoever takes longer hangs: a run takes a fraction of a second.
-constexpr std::uint64_t trial = 20;
 constexpr std::uint64_t most = 2'000'000;
 
 } // namespace
@@ -29,24 +28,28 @@ Team::~Team() {
 
 Figures Team::measure(Job job) {
     std::uint64_t& count = counts_[fmt::format("{} {} {} {}", job.work, job.bytes, job.both, job.memory)];
-    if (count == 0) {
-        job.count = trial;
-        (void)perform(job); // Meets whatever is made on first use.
-        // Timed from outside: what the job takes in all, its checks included.
-        const auto start = Clock::now();
-        (void)perform(job);
-        const double each = ns_between(start, Clock::now()) / static_cast<double>(trial);
-        const double fitting = std::chrono::duration<double, std::nano>(ground_.budget).count() / each;
-        job.count = static_cast<std::uint64_t>(std::clamp(fitting, 1.0 * trial, 1.0 * most));
-        // A trial of few is mostly its beginning and its end.
-        const auto again = Clock::now();
-        (void)perform(job);
-        const double took = ns_between(again, Clock::now());
-        const double more = std::chrono::duration<double, std::nano>(ground_.budget).count() / took;
-        count = static_cast<std::uint64_t>(std::clamp(more * static_cast<double>(job.count), 1.0 * trial, 1.0 * most));
-    }
+    if (count == 0) count = fitting(job);
     job.count = count;
     return perform(job);
+}
+
+// Timed from outside: what the job takes in all, its checks included.
+std::uint64_t Team::fitting(Job job) {
+    const double budget = std::chrono::duration<double, std::nano>(ground_.budget).count();
+    // Few on a busy machine too, where each wait for the other process may cost a time slice.
+    const double trial = std::clamp(budget / 500'000, 2.0, 20.0);
+    job.count = static_cast<std::uint64_t>(trial);
+    (void)perform(job); // Meets whatever is made on first use.
+    // Twice, because a trial of few is mostly its beginning and its end; once where that fills the budget already.
+    for (int step = 0; step < 2; ++step) {
+        const auto start = Clock::now();
+        (void)perform(job);
+        const double took = ns_between(start, Clock::now());
+        if (took >= budget) break;
+        job.count =
+            static_cast<std::uint64_t>(std::clamp(budget / took * static_cast<double>(job.count), trial, 1.0 * most));
+    }
+    return job.count;
 }
 
 Figures Team::perform(const Job& job) try {
@@ -77,7 +80,7 @@ void Team::start() try {
                      {"thread_safe", options_.thread_safe},
                      {"wait_fd", options_.wait_fd},
                      // With more processes than processors, who looks in vain holds up the one it waits for.
-                     {"patience", options_.size > 2 ? 20 : 1000},
+                     {"patience", options_.size > 2 ? 20 : 100'000},
                      {"processor", rank % 2 == 0 ? ground_.processors.first : ground_.processors.second},
                      {"daemon", ground_.daemon}});
         members_.at(rank) = std::move(member);

@@ -50,6 +50,7 @@ public:
     Figures perform(const Job& job);
 
 private:
+    [[nodiscard]] std::uint64_t fitting(Job job); // How often it fits the budget.
     void start();
     void stop() noexcept;
     std::vector<nlohmann::json> answers();

@@ -12,7 +12,8 @@ namespace nvlf::bench {
 
 [[nodiscard]] Figures ping_pong(Member& member, const Job& job); // Half a round trip of a tagged message; teams of two.
 [[nodiscard]] Figures stream(Member& member, const Job& job);    // Tagged messages, one after the other; teams of two.
-[[nodiscard]] Figures wake(Member& member, const Job& job);      // As ping_pong, asleep on the queue's descriptor.
+[[nodiscard]] Figures inject(Member& member, const Job& job);    // The same by fi_tinject, without completions.
+[[nodiscard]] Figures wake(Member& member, const Job& job); // To one that sleeps on its queue's descriptor, and back.
 [[nodiscard]] Figures all_to_all(Member& member, const Job& job); // One round, in which everybody sends to everybody.
 
 [[nodiscard]] Figures write(Member& member, const Job& job); // One-sided, many in flight; teams of two.

@@ -33,7 +33,7 @@ std::unique_ptr<Member> join(const Packets& boss, std::size_t rank) {
     if (!pin(order.at("processor"))) throw std::runtime_error{"cannot be pinned to its processor"};
     const EndpointOptions options = options_of(order, rank);
     Endpoint endpoint{options};
-    Memories memories = register_memories(endpoint, options.provider);
+    Memories memories = register_memories(endpoint);
     json mine{{"name", endpoint.name()}, {"memory", json::object()}};
     for (const auto& [kind, memory] : memories) mine["memory"][kind] = memory.remote();
     boss.send(mine);
@@ -57,9 +57,9 @@ std::unique_ptr<Member> join(const Packets& boss, std::size_t rank) {
 
 Figures perform(Member& member, const Job& job) {
     static const std::map<std::string, Figures (*)(Member&, const Job&)> works{
-        {"ping_pong", ping_pong}, {"stream", stream}, {"wake", wake}, {"all_to_all", all_to_all},
-        {"write", write},         {"read", read},     {"add", add},   {"fetch_add", fetch_add},
-        {"footprint", footprint}};
+        {"ping_pong", ping_pong},   {"stream", stream},      {"inject", inject}, {"wake", wake},
+        {"all_to_all", all_to_all}, {"write", write},        {"read", read},     {"add", add},
+        {"fetch_add", fetch_add},   {"footprint", footprint}};
     return works.at(job.work)(member, job);
 }
 
