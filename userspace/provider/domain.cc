@@ -51,7 +51,20 @@ int domain_endpoint(fid_domain* domain, fi_info* info, fid_ep** ret_ep, void* co
     return endpoint_open(domain, info, ret_ep, context);
 }
 
-fi_ops domain_fid_ops{sizeof(fi_ops), domain_close, no_bind, domain_control, open_nvlf_ops, no_tostr, no_ops_set};
+// An event queue for registrations. They are complete when the call returns, but who binds one waits for its events.
+int domain_bind(fid* object, fid* other, std::uint64_t flags) {
+    Domain& domain = domain_of(reinterpret_cast<fid_domain*>(object));
+    if (other == nullptr || other->fclass != FI_CLASS_EQ) return -FI_EINVAL;
+    if ((flags & ~FI_REG_MR) != 0) return -FI_EBADFLAGS;
+    Eq& eq = eq_of(reinterpret_cast<fid_eq*>(other));
+    if (&eq.fabric != &domain.fabric || domain.eq != nullptr) return -FI_EINVAL;
+    eq.refs.fetch_add(1, std::memory_order_relaxed);
+    domain.eq = &eq;
+    domain.reports_mrs = (flags & FI_REG_MR) != 0;
+    return 0;
+}
+
+fi_ops domain_fid_ops{sizeof(fi_ops), domain_close, domain_bind, domain_control, open_nvlf_ops, no_tostr, no_ops_set};
 
 fi_ops_domain domain_ops{
     .size = sizeof(fi_ops_domain),
@@ -107,6 +120,7 @@ int fabric_id(nvlf_fabric* open, std::uint64_t& ret_id) noexcept {
 } // namespace
 
 Domain::~Domain() {
+    if (eq != nullptr) eq->refs.fetch_sub(1, std::memory_order_acq_rel);
     fabric.refs.fetch_sub(1, std::memory_order_acq_rel);
     // Endpoints hold memory and channels of the fabric; they are gone, or refs would not have let us come here.
     if (const int ret = nvlf_close(nvlf); ret < 0)

@@ -20,6 +20,8 @@ namespace nvlf::ofi {
 inline constexpr int cqs_per_domain = 65536;
 inline constexpr int cntrs_per_domain = 65536;
 
+struct Eq;
+
 struct Domain {
     Domain(Fabric& f, nvlf_fabric* open, std::uint32_t dev, enum fi_threading thr, std::uint64_t mode,
            std::uint64_t capabilities) noexcept
@@ -43,6 +45,8 @@ struct Domain {
     std::atomic<int> refs{0};    // Objects opened on it.
     std::atomic<int> cqs{0};
     std::atomic<int> cntrs{0};
+    Eq* eq = nullptr;         // fi_domain_bind,
+    bool reports_mrs = false; // with FI_REG_MR.
     MrTable mrs;
 
     [[nodiscard]] bool locks() const noexcept { return threading != FI_THREAD_DOMAIN; }

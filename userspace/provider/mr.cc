@@ -10,11 +10,13 @@
 #include <mutex>
 #include <new>
 #include <span>
+#include <utility>
 
 #include "cntr.hpp"
 #include "dmabuf.hpp"
 #include "domain.hpp"
 #include "endpoint.hpp"
+#include "eq.hpp"
 #include "hmem.hpp"
 #include "none.hpp"
 #include "provider.hpp"
@@ -163,6 +165,11 @@ std::uint64_t known_flags(const Domain& domain) noexcept {
     return flags;
 }
 
+int report(fid_mr& mr) noexcept {
+    const fi_eq_entry entry{.fid = &mr.fid, .context = mr.fid.context, .data = 0};
+    return mr_of(&mr).domain.eq->push(FI_MR_COMPLETE, &entry, sizeof entry);
+}
+
 int register_memory(Domain& domain, const Registration& what, fid_mr** ret_mr) noexcept try {
     if (ret_mr == nullptr) return -FI_EINVAL;
     if ((what.flags & ~known_flags(domain)) != 0) return -FI_EBADFLAGS;
@@ -182,8 +189,11 @@ int register_memory(Domain& domain, const Registration& what, fid_mr** ret_mr) n
     mr->fid = {.fid = {.fclass = FI_CLASS_MR, .context = what.context, .ops = &mr_fid_ops},
                .mem_desc = mr.get(),
                .key = mr->key};
-    *ret_mr = &mr.release()->fid;
-    return 0;
+    *ret_mr = &mr.release()->fid; // Before an event tells of it.
+    if (!domain.reports_mrs) return 0;
+    const int ret = report(**ret_mr);
+    if (ret != 0) (void)mr_close(&std::exchange(*ret_mr, nullptr)->fid);
+    return ret;
 } catch (const std::bad_alloc&) {
     return -FI_ENOMEM;
 }

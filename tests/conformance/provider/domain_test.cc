@@ -131,6 +131,38 @@ BOOST_AUTO_TEST_CASE(registrations_that_make_no_sense_are_refused) {
     BOOST_TEST(fi_close(&out->fid) == 0);
 }
 
+BOOST_AUTO_TEST_CASE(a_domain_bound_for_it_reports_registrations_in_its_event_queue) {
+    Objects o, other;
+    fi_eq_attr attr{};
+    attr.size = 8;
+    fid_eq* opened = nullptr;
+    check(fi_eq_open(o.fabric.get(), &attr, &opened, nullptr), "fi_eq_open");
+    FidPtr<fid_eq> eq{opened};
+    BOOST_TEST(fi_domain_bind(other.domain.get(), &eq->fid, FI_REG_MR) == -FI_EINVAL); // Of another fabric.
+    BOOST_TEST(fi_domain_bind(o.domain.get(), &eq->fid, FI_SEND) == -FI_EBADFLAGS);
+    BOOST_TEST(fi_domain_bind(o.domain.get(), &o.fabric->fid, FI_REG_MR) == -FI_EINVAL);
+    BOOST_REQUIRE(fi_domain_bind(o.domain.get(), &eq->fid, FI_REG_MR) == 0);
+    BOOST_TEST(fi_domain_bind(o.domain.get(), &eq->fid, FI_REG_MR) == -FI_EINVAL); // Twice.
+    BOOST_TEST(fi_close(&eq->fid) == -FI_EBUSY);
+    char memory[64];
+    int context = 0;
+    fid_mr* mr = nullptr;
+    check(fi_mr_reg(o.domain.get(), memory, sizeof memory, FI_REMOTE_READ, 0, 5, 0, &mr, &context), "fi_mr_reg");
+    std::uint32_t event = 0;
+    fi_eq_entry entry{};
+    BOOST_TEST(fi_eq_read(eq.get(), &event, &entry, sizeof entry, 0) == static_cast<ssize_t>(sizeof entry));
+    BOOST_TEST(event == static_cast<std::uint32_t>(FI_MR_COMPLETE));
+    BOOST_TEST(entry.fid == &mr->fid);
+    BOOST_TEST(entry.context == &context);
+    FidPtr<fid_mr> refused;
+    BOOST_TEST(reg(o, memory, sizeof memory, 5, refused) ==
+               -FI_ENOKEY); // A failure is the call's, no event tells of it.
+    BOOST_TEST(fi_eq_read(eq.get(), &event, &entry, sizeof entry, 0) == -FI_EAGAIN);
+    BOOST_TEST(fi_close(&mr->fid) == 0);
+    o.domain.reset();
+    BOOST_TEST(fi_close(&eq.release()->fid) == 0);
+}
+
 BOOST_AUTO_TEST_CASE(raw_keys_go_there_and_back) {
     Objects o{basic};
     char memory[64];

@@ -205,6 +205,35 @@ BOOST_AUTO_TEST_CASE(every_piece_of_a_vector_is_reached) {
         }
 }
 
+BOOST_AUTO_TEST_CASE(what_a_vector_does_not_grant_fails_at_the_initiator) {
+    for (const int mode : {0, FI_MR_VIRT_ADDR}) BOOST_TEST_CONTEXT("mr_mode " << mode) {
+            TwoEndpoints pair{{.mr_mode = mode}, {.mr_mode = mode}};
+            const DeviceMemory device{0};
+            std::vector<char> heap(1000);
+            const std::array<iovec, 2> pieces{{{heap.data(), 100}, {device.data, 200}}};
+            fid_mr* opened = nullptr;
+            check(fi_mr_regv(pair.b.domain.get(), pieces.data(), 2, FI_REMOTE_READ, 0, 9, 0, &opened, nullptr),
+                  "fi_mr_regv");
+            FidPtr<fid_mr> mr{opened};
+            const auto base = mode != 0 ? reinterpret_cast<std::uintptr_t>(device.data) : 100;
+            std::vector<char> in(200);
+            const auto read = [&](std::uint64_t address, std::size_t bytes, std::uint64_t key) {
+                pair.post("read", [&] {
+                    return fi_read(pair.a.ep.get(), in.data(), bytes, nullptr, pair.to_b, address, key, nullptr);
+                });
+                return pair.wait(pair.a, "read").error;
+            };
+            BOOST_TEST(write_to_b(pair, base, 9, word) == FI_EACCES);
+            BOOST_TEST(read(base, 200, 10) == FI_EKEYREJECTED);
+            BOOST_TEST(read(base + 1, 200, 9) == FI_EKEYREJECTED);
+            BOOST_TEST(read(base + ~0ULL - 300, 200, 9) == FI_EKEYREJECTED);
+            BOOST_TEST(read(base, 200, 9) == 0);
+            mr.reset();
+            BOOST_TEST(read(base, 200, 9) == FI_EKEYREJECTED);
+            BOOST_TEST(device.data[0] == 0);
+        }
+}
+
 BOOST_AUTO_TEST_CASE(a_registration_may_span_two_allocations) {
     TwoEndpoints pair;
     const DeviceMemory first{0}, second{0};
