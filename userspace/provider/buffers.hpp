@@ -16,13 +16,27 @@ namespace nvlf::ofi {
 inline constexpr std::size_t iov_limit = 4;
 
 struct Buffers {
-    std::array<iovec, iov_limit> iov{};
+    // The first `count`, and the first one always: most lists have one entry, and to clear or copy the others of each
+    // request takes longer than to move eight bytes.
+    std::array<iovec, iov_limit> iov;
     std::size_t count = 0;
     std::size_t total = 0;
+
+    Buffers() noexcept { iov[0] = {}; }
+    Buffers(const Buffers& other) noexcept { *this = other; }
+    Buffers& operator=(const Buffers& other) noexcept {
+        count = other.count;
+        total = other.total;
+        iov[0] = other.iov[0];
+        for (std::size_t i = 1; i < other.count; ++i) iov[i] = other.iov[i];
+        return *this;
+    }
+    ~Buffers() = default;
 
     void set(const iovec* from, std::size_t entries) noexcept {
         count = entries;
         total = 0;
+        iov[0] = {};
         for (std::size_t i = 0; i < entries; ++i) {
             iov[i] = from[i];
             total += from[i].iov_len;

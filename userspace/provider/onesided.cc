@@ -5,6 +5,7 @@
 // them. The target keeps no state of a write: each piece is looked up, bounded and acknowledged by itself, so a
 // registration that is closed in the middle refuses the rest. A read is a stream of the target's that looks its source up
 // anew for each piece, for the same reason.
+#include <algorithm>
 #include <mutex>
 #include <new>
 
@@ -48,7 +49,7 @@ ssize_t Endpoint::one_sided(const RmaRequest& request) noexcept {
     op->total = op->local.total;
     op->offset = 0;
     op->unacknowledged = 0;
-    op->segment = request.segment;
+    std::copy_n(request.segment.begin(), request.segments, op->segment.begin());
     op->segments = request.segments;
     op->segment_at = op->segment_offset = 0;
     start_stream(*peer, *op);

@@ -26,9 +26,13 @@ namespace nvlf::ofi {
 struct TxContext;
 
 struct RmaSegment {
-    std::uint64_t address = 0;
-    std::uint64_t bytes = 0;
-    std::uint64_t key = 0;
+    RmaSegment() noexcept {} // Not cleared: requests have room for several and use one.
+    RmaSegment(std::uint64_t at, std::uint64_t length, std::uint64_t of) noexcept
+        : address{at}, bytes{length}, key{of} {}
+
+    std::uint64_t address;
+    std::uint64_t bytes;
+    std::uint64_t key;
 };
 
 // An operation of ours that did not end with the call that started it, or an answer to a peer's read.

@@ -5,6 +5,17 @@
 namespace nvlf::ofi {
 namespace {
 
+// By assignment: an initializer would clear the whole struct first, the lists for several buffers and segments included,
+// which takes longer than to write eight bytes.
+RmaRequest request(fi_addr_t to, std::uint64_t flags, void* context, bool write) noexcept {
+    RmaRequest r;
+    r.to = to;
+    r.flags = flags;
+    r.context = context;
+    r.write = write;
+    return r;
+}
+
 ssize_t start(fid_ep* fid, RmaRequest& request) noexcept {
     const bool write = request.write;
     const std::uint64_t known = write ? send_flags_known : send_flags_known & ~(FI_REMOTE_CQ_DATA | FI_INJECT);
@@ -30,7 +41,8 @@ ssize_t one_segment(fid_ep* fid, RmaRequest& request, std::uint64_t addr, std::u
 }
 
 ssize_t message(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags, bool write) noexcept {
-    RmaRequest r{.to = msg->addr, .cq_data = msg->data, .flags = flags, .context = msg->context, .write = write};
+    RmaRequest r = request(msg->addr, flags, msg->context, write);
+    r.cq_data = msg->data;
     if (!set_buffers(r.local, msg->msg_iov, msg->iov_count)) return -FI_EINVAL;
     if (msg->rma_iov_count > iov_limit || (msg->rma_iov == nullptr && msg->rma_iov_count > 0)) return -FI_EINVAL;
     for (std::size_t i = 0; i < msg->rma_iov_count; ++i)
@@ -41,14 +53,14 @@ ssize_t message(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags, bool wr
 
 ssize_t rma_read(fid_ep* ep, void* buf, std::size_t len, void*, fi_addr_t src, std::uint64_t addr, std::uint64_t key,
                  void* context) {
-    RmaRequest r{.to = src, .flags = ep_fid_of(ep).tx_flags & ~FI_INJECT, .context = context};
+    RmaRequest r = request(src, ep_fid_of(ep).tx_flags & ~FI_INJECT, context, false);
     r.local.set(buf, len);
     return one_segment(ep, r, addr, key);
 }
 
 ssize_t rma_readv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t src, std::uint64_t addr,
                   std::uint64_t key, void* context) {
-    RmaRequest r{.to = src, .flags = ep_fid_of(ep).tx_flags & ~FI_INJECT, .context = context};
+    RmaRequest r = request(src, ep_fid_of(ep).tx_flags & ~FI_INJECT, context, false);
     return set_buffers(r.local, iov, count) ? one_segment(ep, r, addr, key) : -FI_EINVAL;
 }
 
@@ -56,14 +68,14 @@ ssize_t rma_readmsg(fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) { re
 
 ssize_t rma_write(fid_ep* ep, const void* buf, std::size_t len, void*, fi_addr_t dest, std::uint64_t addr,
                   std::uint64_t key, void* context) {
-    RmaRequest r{.to = dest, .flags = ep_fid_of(ep).tx_flags, .context = context, .write = true};
+    RmaRequest r = request(dest, ep_fid_of(ep).tx_flags, context, true);
     r.local.set(buf, len);
     return one_segment(ep, r, addr, key);
 }
 
 ssize_t rma_writev(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t dest, std::uint64_t addr,
                    std::uint64_t key, void* context) {
-    RmaRequest r{.to = dest, .flags = ep_fid_of(ep).tx_flags, .context = context, .write = true};
+    RmaRequest r = request(dest, ep_fid_of(ep).tx_flags, context, true);
     return set_buffers(r.local, iov, count) ? one_segment(ep, r, addr, key) : -FI_EINVAL;
 }
 
@@ -71,25 +83,25 @@ ssize_t rma_writemsg(fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) { r
 
 ssize_t rma_inject(fid_ep* ep, const void* buf, std::size_t len, fi_addr_t dest, std::uint64_t addr,
                    std::uint64_t key) {
-    RmaRequest r{.to = dest, .flags = FI_INJECT, .write = true, .silent = true};
+    RmaRequest r = request(dest, FI_INJECT, nullptr, true);
+    r.silent = true;
     r.local.set(buf, len);
     return one_segment(ep, r, addr, key);
 }
 
 ssize_t rma_writedata(fid_ep* ep, const void* buf, std::size_t len, void*, std::uint64_t data, fi_addr_t dest,
                       std::uint64_t addr, std::uint64_t key, void* context) {
-    RmaRequest r{.to = dest,
-                 .cq_data = data,
-                 .flags = ep_fid_of(ep).tx_flags | FI_REMOTE_CQ_DATA,
-                 .context = context,
-                 .write = true};
+    RmaRequest r = request(dest, ep_fid_of(ep).tx_flags | FI_REMOTE_CQ_DATA, context, true);
+    r.cq_data = data;
     r.local.set(buf, len);
     return one_segment(ep, r, addr, key);
 }
 
 ssize_t rma_injectdata(fid_ep* ep, const void* buf, std::size_t len, std::uint64_t data, fi_addr_t dest,
                        std::uint64_t addr, std::uint64_t key) {
-    RmaRequest r{.to = dest, .cq_data = data, .flags = FI_INJECT | FI_REMOTE_CQ_DATA, .write = true, .silent = true};
+    RmaRequest r = request(dest, FI_INJECT | FI_REMOTE_CQ_DATA, nullptr, true);
+    r.cq_data = data;
+    r.silent = true;
     r.local.set(buf, len);
     return one_segment(ep, r, addr, key);
 }
