@@ -27,6 +27,7 @@ void send_slot(LaneProducer& producer, std::uint64_t i) {
 nvlf_slot take_slot(LaneConsumer& consumer) {
     nvlf_slot slot;
     while (!consumer.pop(slot)) {}
+    consumer.release();
     return slot;
 }
 

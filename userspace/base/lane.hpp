@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <utility>
 
 #include "base/result.hpp"
 #include "nvlf/lane.h"
@@ -84,6 +83,14 @@ public:
 
     [[nodiscard]] std::uint64_t published() const noexcept { return tail_; }
 
+    // Whether the consumer has dealt with the first `slots` that were published. It may say so late, and who lies harms
+    // itself alone.
+    [[nodiscard]] bool consumed(std::uint64_t slots) const noexcept {
+        // acquire: what the consumer did with them is over.
+        const std::uint64_t given = std::atomic_ref{lane_->credit.slots}.load(std::memory_order_acquire);
+        return given - slots <= NVLF_LANE_SLOTS;
+    }
+
 private:
     [[nodiscard]] bool fits(std::uint64_t end, std::uint32_t reserve) const noexcept {
         return tail_ - slots_free_from_ + reserve < NVLF_LANE_SLOTS && end - bytes_free_from_ <= NVLF_LANE_DATA;
@@ -122,8 +129,6 @@ public:
             return false;
         std::memcpy(&out, &slot, sizeof out);
         ++head_;
-        // A quarter at a time: the credit line moves between the cores once in that many messages.
-        if (head_ - slots_given_ >= NVLF_LANE_SLOTS / 4) give_slots();
         return true;
     }
 
@@ -142,15 +147,18 @@ public:
         return std::span<const std::byte>{start, bytes};
     }
 
-    // The payloads taken so far are no longer needed. True: the producer has more room than before.
+    // What was popped so far is dealt with, and its payloads are no longer needed: a producer may take credit to mean that.
+    // True: it has more room than before. A quarter at a time: the credit line moves between the cores once in that many
+    // messages.
     bool release() noexcept {
-        return (slots_moved_ || data_.at() - bytes_given_ >= NVLF_LANE_DATA / 4) && give_credit();
+        return (head_ - slots_given_ >= NVLF_LANE_SLOTS / 4 || data_.at() - bytes_given_ >= NVLF_LANE_DATA / 4) &&
+               give_credit();
     }
 
     // Gives back all that is consumed. To be called when the lane is found empty: a producer may wait for more room than
     // the quarters above leave it. True: the producer has more room than before.
     bool give_credit() noexcept {
-        const bool more = std::exchange(slots_moved_, false) || slots_given_ != head_ || bytes_given_ != data_.at();
+        const bool more = slots_given_ != head_ || bytes_given_ != data_.at();
         // release: our reads are over before the producer may overwrite.
         if (slots_given_ != head_)
             std::atomic_ref{lane_->credit.slots}.store(slots_given_ = head_, std::memory_order_release);
@@ -162,15 +170,8 @@ public:
     [[nodiscard]] std::uint64_t consumed() const noexcept { return head_; }
 
 private:
-    // Slots alone: the payload of the one just popped may not have been read yet.
-    void give_slots() noexcept {
-        std::atomic_ref{lane_->credit.slots}.store(slots_given_ = head_, std::memory_order_release);
-        slots_moved_ = true;
-    }
-
     nvlf_lane* lane_;
     std::uint64_t head_ = 0;
-    bool slots_moved_ = false; // Since the caller was last told.
     detail::DataCursor data_;
     std::uint64_t slots_given_ = 0;
     std::uint64_t bytes_given_ = 0;

@@ -11,7 +11,7 @@
 
 namespace nvlf::ofi {
 
-inline constexpr std::uint64_t send_flags_known = FI_REMOTE_CQ_DATA | FI_COMPLETION | FI_MORE | FI_INJECT |
+inline constexpr std::uint64_t send_flags_known = FI_REMOTE_CQ_DATA | FI_COMPLETION | FI_MORE | FI_FENCE | FI_INJECT |
                                                   FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
 
 [[nodiscard]] inline bool set_buffers(Buffers& to, const iovec* iov, std::size_t count) noexcept {

@@ -168,7 +168,7 @@ bool Endpoint::try_direct(Peer& peer, const RmaRequest& request) noexcept {
 void Endpoint::finish_direct(Peer& peer, const RmaRequest& request) noexcept {
     if ((request.flags & FI_REMOTE_CQ_DATA) != 0) // After the data: slots are released.
         answer(peer, wire::op_notify, wire::Notify{request.local.total, request.cq_data});
-    request.tx->complete(FI_RMA | (request.write ? FI_WRITE : FI_READ), request.flags, request.context, request.silent);
+    request.tx->complete(request.completes_as(), request.flags, request.context, request.silent);
 }
 
 // True: all segments lie in the peer's own memory, where `ret_there` says, and the kernel lets us at it.

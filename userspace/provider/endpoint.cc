@@ -162,7 +162,12 @@ int endpoint_open(fid_domain* domain_fid, fi_info* info, fid_ep** ret_ep, void* 
 }
 
 Endpoint::Endpoint(Domain& d, const fi_info& info)
-    : domain{d}, caps{info.caps}, own_store{d.locks(), params().unexpected_limit}, rx_bindings(1), tx_contexts(1) {
+    : domain{d},
+      caps{info.caps},
+      order{info.tx_attr},
+      own_store{d.locks(), params().unexpected_limit},
+      rx_bindings(1),
+      tx_contexts(1) {
     own_contexts.push_back(std::make_unique<RxContext>(own_store, caps));
     rx_bindings[0] = {.endpoint = this, .context = own_contexts[0].get(), .caps = caps};
     endpoint = this;

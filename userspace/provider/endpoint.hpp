@@ -15,6 +15,7 @@
 //   onesided.cc  those on other memory, at both ends
 //   progress.cc  slots in: the dispatch, and waiting
 //   update.cc    atomic operations, at both ends
+//   waiting.cc   the order of operations, and those that may not start yet
 //   collectives.hpp  collectives, on top of all this
 //   msg.cc tagged.cc rma.cc atomic.cc   libfabric's call forms, turned into the few requests below
 //
@@ -37,7 +38,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "atomic_ops.hpp"
 #include "av.hpp"
 #include "cntr.hpp"
 #include "cq.hpp"
@@ -50,6 +50,7 @@
 #include "match.hpp"
 #include "nvlf/nvlf.h"
 #include "peer.hpp"
+#include "requests.hpp"
 #include "rx_context.hpp"
 #include "tx_context.hpp"
 #include "wire.hpp"
@@ -68,55 +69,18 @@ inline constexpr std::size_t tx_limit = 65536;
 // Part of the region that peers map read-only; only what is touched costs memory.
 inline constexpr std::uint64_t region_bytes = 64u << 10;
 
-// A message to send.
-struct SendRequest {
-    Buffers from{};
-    fi_addr_t to = FI_ADDR_UNSPEC;
-    std::uint64_t tag = 0;
-    std::uint64_t cq_data = 0;
-    std::uint64_t flags = 0; // FI_COMPLETION, FI_INJECT, FI_DELIVERY_COMPLETE, FI_REMOTE_CQ_DATA
-    void* context = nullptr;
-    TxContext* tx = nullptr;
-    bool tagged = false;
-    bool collective = false; // In the matching space of these; cq_data is the key, `context` the step.
-    bool silent = false;     // fi_inject and its like: no completion.
-};
+// The orders that cost something, so that an application has to ask for them (fi_tx_attr.msg_order). The others hold in
+// any case.
+struct Ordering {
+    bool write_after_read = false;
+    bool send_after_read = false;
+    bool one_sided_after_send = false;
 
-// A one-sided operation.
-struct RmaRequest {
-    Buffers local{};
-    fi_addr_t to = FI_ADDR_UNSPEC;
-    std::array<RmaSegment, iov_limit> segment{};
-    std::size_t segments = 0;
-    std::uint64_t cq_data = 0;
-    std::uint64_t flags = 0;
-    void* context = nullptr;
-    TxContext* tx = nullptr;
-    bool write = false;
-    bool silent = false;
-};
-
-// An atomic operation, on as many elements as its segments hold. Buffers that it does not have are empty.
-struct AtomicRequest {
-    AtomicFunction function = nullptr;
-    Buffers operand{};
-    Buffers compare{};
-    Buffers result{};
-    fi_addr_t to = FI_ADDR_UNSPEC;
-    std::array<RmaSegment, iov_limit> segment{};
-    std::size_t segments = 0;
-    std::uint64_t bytes = 0; // Of all segments.
-    std::uint64_t flags = 0;
-    void* context = nullptr;
-    TxContext* tx = nullptr;
-    AtomicClass kind = AtomicClass::base;
-    std::uint8_t datatype = 0;
-    std::uint8_t op = 0;
-    bool silent = false;
-
-    // As completions and counters know it.
-    [[nodiscard]] std::uint64_t completes_as() const noexcept {
-        return FI_ATOMIC | (kind == AtomicClass::base ? FI_WRITE : FI_READ);
+    explicit Ordering(const fi_tx_attr* attr) noexcept {
+        if (attr == nullptr) return;
+        write_after_read = (attr->msg_order & (FI_ORDER_WAR | FI_ORDER_RMA_WAR)) != 0;
+        send_after_read = (attr->msg_order & FI_ORDER_SAR) != 0;
+        one_sided_after_send = (attr->msg_order & (FI_ORDER_RAS | FI_ORDER_WAS)) != 0;
     }
 };
 
@@ -127,6 +91,7 @@ struct Endpoint : EpFid {
 
     Domain& domain;
     std::uint64_t caps = 0;
+    const Ordering order;
     std::uint64_t service = 0; // Name under which it is published; 0: none.
     Generation generation;
     std::atomic<int> mrs{0};              // Registrations bound to it: it must outlive them.
@@ -205,6 +170,7 @@ struct Endpoint : EpFid {
     // send.cc
     [[nodiscard]] TxOp* begin(Peer& peer, const SendRequest& request, TxOp::Kind kind) noexcept;
     [[nodiscard]] ssize_t no_room(Peer& peer, Errno why) noexcept;
+    [[nodiscard]] ssize_t start(Peer& peer, const SendRequest& request) noexcept;
     [[nodiscard]] ssize_t send_eager(Peer& peer, const SendRequest& request) noexcept;
     [[nodiscard]] ssize_t send_large(Peer& peer, const SendRequest& request) noexcept;
     void answer(Peer& peer, const nvlf_slot& slot) noexcept;
@@ -250,6 +216,7 @@ struct Endpoint : EpFid {
     void finish_direct(Peer& peer, const RmaRequest& request) noexcept;
 
     // onesided.cc
+    [[nodiscard]] ssize_t start(Peer& peer, const RmaRequest& request) noexcept;
     [[nodiscard]] bool on_write(Peer& peer, const nvlf_slot& slot) noexcept;
     [[nodiscard]] bool on_read(Peer& peer, const nvlf_slot& slot) noexcept;
     [[nodiscard]] bool on_read_data(Peer& peer, const nvlf_slot& slot) noexcept;
@@ -259,12 +226,33 @@ struct Endpoint : EpFid {
     [[nodiscard]] bool ask_next_segment(Peer& peer, TxOp& op) noexcept;
 
     // update.cc
+    [[nodiscard]] ssize_t start(Peer& peer, const AtomicRequest& request) noexcept;
     [[nodiscard]] bool try_direct(Peer& peer, const AtomicRequest& request) noexcept;
     [[nodiscard]] ssize_t push_atomic(Peer& peer, const AtomicRequest& request) noexcept;
     [[nodiscard]] bool on_atomic(Peer& peer, const nvlf_slot& slot) noexcept;
     [[nodiscard]] bool on_result(Peer& peer, const nvlf_slot& slot) noexcept;
     [[nodiscard]] bool push_result(Peer& peer, TxOp& op) noexcept;
     [[nodiscard]] TxOp* begin_result(Peer& peer, std::uint64_t id, std::size_t bytes) noexcept;
+
+    // waiting.cc
+    template <class Request>
+    [[nodiscard]] ssize_t post_one_sided(const Request& request) noexcept;
+    template <class Request>
+    [[nodiscard]] ssize_t start_or_wait(Peer& peer, const Request& request) noexcept;
+    template <class Request>
+    [[nodiscard]] bool must_wait(const Peer& peer, const Request& request) const noexcept;
+    [[nodiscard]] bool may_go_direct(Peer& peer) const noexcept {
+        if (peer.one_sided == 0 && peer.fence == 0 && !order.one_sided_after_send) [[likely]]
+            return true;
+        return caught_up(peer);
+    }
+    [[nodiscard]] bool caught_up(Peer& peer) const noexcept;
+    void run_waiting(Peer& peer) noexcept;
+    void fail_waiting(Peer& peer, int error) noexcept;
+    [[nodiscard]] bool can_run_waiting(Peer& peer) const noexcept;
+    void began(TxOp& op) noexcept;
+    void all_published(TxOp& op) noexcept;
+    void ended(TxOp& op) noexcept;
 
     // progress.cc: drop_peer and broken answer true, for the slot is dealt with.
     bool drop_peer(Peer& peer, int error) noexcept;
@@ -297,6 +285,7 @@ struct Endpoint : EpFid {
     std::unordered_map<std::uint64_t, ::nvlf_mem*> published; // By key: registrations in our directory.
 
     Pool<TxOp> tx_ops{tx_limit};
+    std::size_t waiting_ops = 0;    // With all peers.
     Pool<TxOp> responses{tx_limit}; // Apart: a peer that only asks must not use up what the application sends with.
 
     std::uint32_t idle_polls = 0;

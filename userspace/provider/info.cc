@@ -105,7 +105,7 @@ int check_domain(std::uint32_t version, const fi_domain_attr& attr) noexcept {
     return 0;
 }
 
-int check_ep(const fi_ep_attr& attr, std::uint64_t caps) noexcept {
+int check_ep(const fi_ep_attr& attr) noexcept {
     if (attr.type != FI_EP_UNSPEC && attr.type != FI_EP_RDM) return refuse("endpoint type", attr.type, FI_EP_RDM);
     if (attr.protocol != FI_PROTO_UNSPEC && attr.protocol != protocol_nvlf)
         return refuse("protocol", attr.protocol, protocol_nvlf);
@@ -114,11 +114,6 @@ int check_ep(const fi_ep_attr& attr, std::uint64_t caps) noexcept {
     if (attr.max_msg_size > max_msg_size) return refuse("max_msg_size", attr.max_msg_size, max_msg_size);
     if (attr.tx_ctx_cnt > 1) return refuse("tx_ctx_cnt (no shared or scalable contexts)", attr.tx_ctx_cnt, 1);
     if (attr.rx_ctx_cnt > 1) return refuse("rx_ctx_cnt (no shared or scalable contexts)", attr.rx_ctx_cnt, 1);
-    if ((caps & (FI_RMA | FI_ATOMIC)) != 0) { // Nothing about the order of one-sided operations is promised.
-        if (attr.max_order_raw_size != 0) return refuse("max_order_raw_size", attr.max_order_raw_size, 0);
-        if (attr.max_order_war_size != 0) return refuse("max_order_war_size", attr.max_order_war_size, 0);
-        if (attr.max_order_waw_size != 0) return refuse("max_order_waw_size", attr.max_order_waw_size, 0);
-    }
     if (attr.auth_key_size != 0) return refuse("auth_key_size", attr.auth_key_size, 0);
     return 0;
 }
@@ -180,25 +175,43 @@ void fill_domain(std::uint32_t version, const fi_domain_attr* hints, fi_domain_a
     attr.mr_cnt = mr_limit;
 }
 
-void fill_ep(const fi_ep_attr* hints, fi_ep_attr& attr, std::uint64_t caps) noexcept {
+void fill_ep(const fi_ep_attr* hints, fi_ep_attr& attr, std::uint64_t caps, std::uint64_t order) noexcept {
     const fi_ep_attr none{};
     const fi_ep_attr& want = hints != nullptr ? *hints : none;
     attr.type = FI_EP_RDM;
     attr.protocol = protocol_nvlf;
     attr.protocol_version = protocol_version;
     attr.max_msg_size = max_msg_size;
+    if ((caps & (FI_RMA | FI_ATOMIC)) != 0) { // Orders hold for any size, or not at all.
+        attr.max_order_raw_size = or_ours(want.max_order_raw_size, SIZE_MAX);
+        attr.max_order_waw_size = or_ours(want.max_order_waw_size, SIZE_MAX);
+        attr.max_order_war_size = (order & FI_ORDER_WAR) != 0 ? or_ours(want.max_order_war_size, SIZE_MAX) : 0;
+    }
     attr.mem_tag_format = (caps & FI_TAGGED) != 0 ? or_ours(want.mem_tag_format, mem_tag_format) : mem_tag_format;
     attr.tx_ctx_cnt = or_ours(want.tx_ctx_cnt, std::size_t{1});
     attr.rx_ctx_cnt = or_ours(want.rx_ctx_cnt, std::size_t{1});
 }
 
-void fill_tx(const fi_tx_attr* hints, fi_tx_attr& attr, std::uint64_t caps) noexcept {
+// The application's wish for orders; a size up to which writes follow reads is one, too. Without hints: all there are.
+std::uint64_t granted_order(const fi_info* hints) noexcept {
+    if (hints == nullptr) return msg_order;
+    std::uint64_t order = free_order;
+    if (hints->tx_attr != nullptr) order |= hints->tx_attr->msg_order;
+    if (hints->ep_attr != nullptr && hints->ep_attr->max_order_war_size != 0) order |= FI_ORDER_WAR;
+    // These come together.
+    constexpr std::uint64_t after_read = FI_ORDER_WAR | FI_ORDER_RMA_WAR, after_send = FI_ORDER_RAS | FI_ORDER_WAS;
+    if ((order & after_read) != 0) order |= after_read;
+    if ((order & after_send) != 0) order |= after_send;
+    return order;
+}
+
+void fill_tx(const fi_tx_attr* hints, fi_tx_attr& attr, std::uint64_t caps, std::uint64_t order) noexcept {
     const fi_tx_attr none{};
     const fi_tx_attr& want = hints != nullptr ? *hints : none;
     attr.caps = granted_caps(tx_caps, caps, want.caps);
     attr.mode = 0;
     attr.op_flags = want.op_flags;
-    attr.msg_order = msg_order;
+    attr.msg_order = order;
     attr.comp_order = FI_ORDER_NONE;
     attr.inject_size = or_ours(want.inject_size, inject_size);
     attr.size = or_ours(want.size, queue_size);
@@ -225,7 +238,7 @@ void fill_rx(const fi_rx_attr* hints, fi_rx_attr& attr, std::uint64_t caps) noex
 int check_info(std::uint32_t version, const fi_info& info) noexcept {
     // The type first: most probes by layered providers end here.
     if (info.ep_attr != nullptr) {
-        if (const int ret = check_ep(*info.ep_attr, info.caps); ret != 0) return ret;
+        if (const int ret = check_ep(*info.ep_attr); ret != 0) return ret;
     }
     if (!subset(info.caps, all_caps)) return refuse("caps", info.caps, all_caps);
     if (!addr_format_ok(info.addr_format)) return refuse("address format", info.addr_format, addr_nvlf);
@@ -247,8 +260,9 @@ void fill_info(std::uint32_t version, const fi_info* hints, fi_info& info) noexc
     info.addr_format = addr_nvlf;
     info.handle = hints != nullptr ? hints->handle : nullptr;
     fill_domain(version, hints != nullptr ? hints->domain_attr : nullptr, *info.domain_attr, info.caps);
-    fill_ep(hints != nullptr ? hints->ep_attr : nullptr, *info.ep_attr, info.caps);
-    fill_tx(hints != nullptr ? hints->tx_attr : nullptr, *info.tx_attr, info.caps);
+    const std::uint64_t order = granted_order(hints);
+    fill_ep(hints != nullptr ? hints->ep_attr : nullptr, *info.ep_attr, info.caps, order);
+    fill_tx(hints != nullptr ? hints->tx_attr : nullptr, *info.tx_attr, info.caps, order);
     fill_rx(hints != nullptr ? hints->rx_attr : nullptr, *info.rx_attr, info.caps);
 }
 

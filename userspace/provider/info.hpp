@@ -30,7 +30,7 @@ inline constexpr std::size_t max_msg_size = std::size_t{1} << 40;
 inline constexpr std::uint64_t mem_tag_format = 0xaaaaaaaaaaaaaaaaULL;
 
 inline constexpr std::uint64_t tx_caps =
-    FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_COLLECTIVE | FI_HMEM | FI_SEND | FI_READ | FI_WRITE;
+    FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_COLLECTIVE | FI_HMEM | FI_FENCE | FI_SEND | FI_READ | FI_WRITE;
 inline constexpr std::uint64_t rx_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_COLLECTIVE | FI_HMEM | FI_RECV |
                                          FI_REMOTE_READ | FI_REMOTE_WRITE | FI_SOURCE | FI_DIRECTED_RECV |
                                          FI_MULTI_RECV;
@@ -40,7 +40,13 @@ inline constexpr std::uint64_t all_caps = tx_caps | rx_caps | domain_caps;
 inline constexpr std::uint64_t tx_op_flags =
     FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
 inline constexpr std::uint64_t rx_op_flags = FI_COMPLETION | FI_MULTI_RECV;
-inline constexpr std::uint64_t msg_order = FI_ORDER_SAS;
+// Orders that hold in any case,
+inline constexpr std::uint64_t free_order =
+    FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAW | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW |
+    FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW;
+// and with those that an application has to ask for (waiting.cc), which are all there are.
+inline constexpr std::uint64_t msg_order =
+    free_order | FI_ORDER_WAR | FI_ORDER_RMA_WAR | FI_ORDER_SAR | FI_ORDER_RAS | FI_ORDER_WAS;
 
 // Modes of memory registration. We require none. The first three say how peers name memory: by virtual address, with
 // pages behind it, with keys of ours ("basic"), or else by offset with the application's keys.

@@ -6,7 +6,6 @@
 // registration that is closed in the middle refuses the rest. A read is a stream of the target's that looks its source up
 // anew for each piece, for the same reason.
 #include <algorithm>
-#include <mutex>
 #include <new>
 
 #include "endpoint.hpp"
@@ -18,18 +17,15 @@ constexpr std::size_t inline_write = NVLF_SLOT_DATA - sizeof(wire::Write);
 
 } // namespace
 
-ssize_t Endpoint::one_sided(const RmaRequest& request) noexcept {
-    if (inherited()) return -FI_EOPBADSTATE;
-    const std::lock_guard guard{lock()};
-    ssize_t error = 0;
-    Peer* peer = peer_for(request.to, error);
-    if (peer == nullptr) return error;
-    if (try_direct(*peer, request) || try_across(*peer, request)) return 0;
-    if (const Errno e = peer->tx.room(0, control_reserve); e.failed()) return no_room(*peer, e);
+ssize_t Endpoint::start(Peer& peer, const RmaRequest& request) noexcept {
+    if (may_go_direct(peer) && (try_direct(peer, request) || try_across(peer, request))) return 0;
+    // Who does not get rid of its answers asks for nothing new: two that flood each other would both stop listening.
+    if (!peer.control.empty()) return -FI_EAGAIN;
+    if (const Errno e = peer.tx.room(0, control_reserve); e.failed()) return no_room(peer, e);
     TxOp* op = tx_ops.take();
     if (op == nullptr) return -FI_EAGAIN;
     op->kind = request.write ? TxOp::Kind::write : TxOp::Kind::read;
-    op->peer = peer;
+    op->peer = &peer;
     op->tx = request.tx;
     op->context = request.context;
     op->flags = request.flags;
@@ -52,7 +48,8 @@ ssize_t Endpoint::one_sided(const RmaRequest& request) noexcept {
     std::copy_n(request.segment.begin(), request.segments, op->segment.begin());
     op->segments = request.segments;
     op->segment_at = op->segment_offset = 0;
-    start_stream(*peer, *op);
+    began(*op);
+    start_stream(peer, *op);
     return 0;
 }
 
@@ -80,6 +77,7 @@ bool Endpoint::push_write(Peer& peer, TxOp& op) noexcept {
         op.segment_offset = 0;
     }
     op.streaming = op.offset < op.total;
+    if (!op.streaming) all_published(op);
     slot.op = wire::op_write;
     slot.tag = segment.key;
     slot.flags = in_ring ? std::uint8_t{wire::flag_ring} : std::uint8_t{0};
@@ -101,6 +99,7 @@ bool Endpoint::ask_next_segment(Peer& peer, TxOp& op) noexcept {
     peer.tx.publish();
     op.segment_offset = 0;
     op.streaming = false;
+    if (op.segment_at + 1 == op.segments) all_published(op);
     return true;
 }
 

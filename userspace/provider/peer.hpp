@@ -11,6 +11,7 @@
 #include <boost/intrusive/list.hpp>
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <vector>
 
 #include "base/lane.hpp"
@@ -20,20 +21,9 @@
 #include "match.hpp"
 #include "nvlf/nvlf.h"
 #include "pool.hpp"
+#include "requests.hpp"
 
 namespace nvlf::ofi {
-
-struct TxContext;
-
-struct RmaSegment {
-    RmaSegment() noexcept {} // Not cleared: requests have room for several and use one.
-    RmaSegment(std::uint64_t at, std::uint64_t length, std::uint64_t of) noexcept
-        : address{at}, bytes{length}, key{of} {}
-
-    std::uint64_t address;
-    std::uint64_t bytes;
-    std::uint64_t key;
-};
 
 // An operation of ours that did not end with the call that started it, or an answer to a peer's read.
 struct TxOp : Pooled, ListHook {
@@ -52,9 +42,10 @@ struct TxOp : Pooled, ListHook {
     bool tagged = false;
     bool collective = false; // A message of a collective's, whose step `context` is.
     bool has_cq_data = false;
-    bool silent = false;     // An injected operation: counts, but reports only failure.
-    bool delivered = false;  // Of `large`: the receiver acknowledged.
-    std::uint32_t error = 0; // First refusal, FI_E*.
+    bool silent = false;      // An injected operation: counts, but reports only failure.
+    bool delivered = false;   // Of `large`: the receiver acknowledged.
+    bool unpublished = false; // One-sided, and not all of it is in the lane yet.
+    std::uint32_t error = 0;  // First refusal, FI_E*.
     std::uint32_t unacknowledged = 0;
     Peer* peer = nullptr;
     TxContext* tx = nullptr; // Who hears of its end.
@@ -76,7 +67,8 @@ struct TxOp : Pooled, ListHook {
 inline constexpr std::uint32_t control_reserve = 32;
 // Answers that wait for a slot. Past this we stop reading from that peer, who asks faster than it listens.
 inline constexpr std::size_t control_limit = 4096;
-// Results that wait for room. Past this we take no further atomic operation from that peer.
+// Results of one initiator's atomic operations that are on their way at a time. Who keeps to it finds the target willing,
+// who does not waits until it has taken some.
 inline constexpr std::size_t result_limit = 1u << 20;
 // A piece of a large transfer: four fit the data ring, so both ends copy at the same time.
 inline constexpr std::uint32_t piece_bytes = 32u << 10;
@@ -133,6 +125,16 @@ struct Peer {
     std::size_t unexpected_bytes = 0; // Its part of what waits for receives.
     std::size_t responses = 0;        // Its reads that we answer at the moment, and its results.
     std::size_t result_bytes = 0;     // What its atomic operations found and the lane had no room for.
+    std::size_t wanted_bytes = 0;     // What ours are to bring back.
+
+    // What has to be known of our own operations to keep them in order (waiting.cc).
+    std::uint32_t held_back = 0;   // Reasons why a message may not be sent at once; mostly none.
+    std::uint32_t unpublished = 0; // One-sided operations that are not all in the lane yet,
+    std::uint32_t one_sided = 0;   // that are in the lane and have not ended,
+    std::uint32_t reads = 0;       // and those of them that read.
+    std::uint32_t pending = 0;     // Operations of all kinds that have not ended.
+    std::uint64_t fence = 0;       // What was published before the last fence: nothing goes past it.
+    std::list<Waiting> waiting;
     KeyTable<DirectImport> direct;
 };
 

@@ -166,6 +166,7 @@ void Endpoint::accept_all() noexcept {
     peer.control.clear();
     peer.streams.clear();
     peer.fetches.clear();
+    fail_waiting(peer, error);
     for (Pool<TxOp>* pool : {&tx_ops, &responses})
         pool->for_each_used([&](TxOp& op) {
             if (op.peer != &peer) return;

@@ -31,6 +31,8 @@ void Endpoint::progress() noexcept {
         busy |= drain(peer, batch);
         if (peer.busy() && peer.up()) [[unlikely]]
             pump(peer);
+        if (!peer.waiting.empty()) [[unlikely]]
+            run_waiting(peer);
     }
     if (collectives != nullptr) collectives->progress();
     look_around(busy);
@@ -55,7 +57,8 @@ bool Endpoint::drain(Peer& peer, unsigned limit) noexcept {
         }
         more_room |= peer.rx.release();
     }
-    if (taken < limit) more_room |= peer.rx.give_credit();
+    // Not for what is held: credit says that it has been dealt with.
+    if (taken < limit && !peer.holding) more_room |= peer.rx.give_credit();
     // A producer that sleeps for want of room is woken, as by a message.
     if (more_room) nvlf_channel_notify(peer.channel);
     return taken > 0;
@@ -119,7 +122,8 @@ bool Endpoint::ready() noexcept {
     for (const Peer* peer : live)
         if (!peer->holding && peer->rx.ready()) return true;
     for (Peer* peer : live)
-        if (!peer->fetches.empty() || (peer->busy() && !peer->tx.room(piece_bytes, control_reserve).failed()))
+        if (!peer->fetches.empty() || (peer->busy() && !peer->tx.room(piece_bytes, control_reserve).failed()) ||
+            can_run_waiting(*peer))
             return true;
     return collectives != nullptr && collectives->ready();
 }

@@ -65,7 +65,13 @@ ssize_t Endpoint::send(const SendRequest& request) noexcept {
     Peer* peer = peer_for(request.to, error);
     if (peer == nullptr) [[unlikely]]
         return error;
-    return request.from.total <= eager_limit ? send_eager(*peer, request) : send_large(*peer, request);
+    if (peer->held_back != 0 || (request.flags & FI_FENCE) != 0) [[unlikely]]
+        return start_or_wait(*peer, request);
+    return start(*peer, request);
+}
+
+ssize_t Endpoint::start(Peer& peer, const SendRequest& request) noexcept {
+    return request.from.total <= eager_limit ? send_eager(peer, request) : send_large(peer, request);
 }
 
 // An operation that outlasts the call. nullptr: there are too many already.
@@ -85,6 +91,7 @@ TxOp* Endpoint::begin(Peer& peer, const SendRequest& request, TxOp::Kind kind) n
     op->local = request.from;
     op->offset = 0;
     op->total = 0;
+    began(*op);
     return op;
 }
 
@@ -105,7 +112,7 @@ ssize_t Endpoint::send_eager(Peer& peer, const SendRequest& request) noexcept {
     if (!wants_ack) [[likely]] {
         write_msg(peer.tx, request, 0, in_ring);
         nvlf_channel_notify(peer.channel);
-        request.tx->complete(request.tagged ? FI_TAGGED : FI_MSG, request.flags, request.context, request.silent);
+        request.tx->complete(request.completes_as(), request.flags, request.context, request.silent);
         return 0;
     }
     TxOp* op = begin(peer, request, TxOp::Kind::eager);
@@ -278,6 +285,7 @@ void Endpoint::finish(TxOp& op, int error) noexcept {
         --op.peer->responses;
         return responses.give(&op);
     }
+    ended(op);
     if (op.collective) { // Nobody's own, either.
         collectives->sent(op, error);
         op.collective = false;

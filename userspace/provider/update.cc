@@ -8,7 +8,6 @@
 //
 // An element whose address is not a multiple of its size is refused (FI_EINVAL): the processor would not be atomic there,
 // or not do it at all.
-#include <mutex>
 #include <new>
 
 #include "endpoint.hpp"
@@ -117,14 +116,8 @@ bool read_atomic(const wire::Atomic& atomic, std::uint64_t key, std::span<const 
 
 // ---- The initiator ---------------------------------------------------------------------------------------------------
 
-ssize_t Endpoint::atomic(const AtomicRequest& request) noexcept {
-    if (inherited()) return -FI_EOPBADSTATE;
-    const std::lock_guard guard{lock()};
-    ssize_t error = 0;
-    Peer* peer = peer_for(request.to, error);
-    if (peer == nullptr) return error;
-    if (try_direct(*peer, request)) return 0;
-    return push_atomic(*peer, request);
+ssize_t Endpoint::start(Peer& peer, const AtomicRequest& request) noexcept {
+    return may_go_direct(peer) && try_direct(peer, request) ? 0 : push_atomic(peer, request);
 }
 
 // True: done, completion included.
@@ -156,8 +149,8 @@ bool Endpoint::try_direct(Peer& peer, const AtomicRequest& request) noexcept {
 
 // Copies the operands into the lane: the caller's buffers are free when it returns.
 ssize_t Endpoint::push_atomic(Peer& peer, const AtomicRequest& request) noexcept {
-    // Who does not get rid of its answers asks for nothing new: two that flood each other would both stop listening.
-    if (!peer.control.empty() || peer.result_bytes > 0) return -FI_EAGAIN;
+    // As with reads and writes. And results that the target cannot send it has to keep.
+    if (!peer.control.empty() || request.result.total > result_limit - peer.wanted_bytes) return -FI_EAGAIN;
     const std::size_t table = request.segments > 1 ? request.segments * sizeof(wire::Segment) : 0;
     const auto bytes = static_cast<std::uint32_t>(table + request.operand.total + request.compare.total);
     const bool in_ring = bytes > inline_atomic;
@@ -173,6 +166,7 @@ ssize_t Endpoint::push_atomic(Peer& peer, const AtomicRequest& request) noexcept
     op->streaming = false;
     op->delivered = false;
     op->local = request.result;
+    began(*op);
 
     nvlf_slot& slot = peer.tx.slot();
     std::byte* to = in_ring ? peer.tx.payload(bytes) : reinterpret_cast<std::byte*>(slot.data) + sizeof(wire::Atomic);

@@ -57,7 +57,8 @@ inline void check(ssize_t result, const char* what) {
 
 struct SideOptions {
     std::uint64_t caps = FI_MSG | FI_TAGGED | FI_RMA | FI_SOURCE;
-    std::uint64_t op_flags = 0;   // Of transmits.
+    std::uint64_t op_flags = 0; // Of transmits.
+    std::uint64_t msg_order = 0;
     std::uint64_t bind_flags = 0; // FI_SELECTIVE_COMPLETION
     int mr_mode = 0;
     int imposed_mr_mode = 0; // Set in the info although fi_getinfo left it out.
@@ -78,6 +79,7 @@ public:
         hints->domain_attr->mr_mode = options.mr_mode;
         hints->domain_attr->threading = options.threading;
         hints->tx_attr->op_flags = options.op_flags;
+        hints->tx_attr->msg_order = options.msg_order;
         hints->fabric_attr->prov_name = ::strdup("nvlf");
         if (!options.device.empty()) hints->domain_attr->name = ::strdup(options.device.c_str());
         fi_info* found = nullptr;

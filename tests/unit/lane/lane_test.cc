@@ -68,6 +68,7 @@ BOOST_AUTO_TEST_CASE(slots_arrive_in_order_across_many_wraps) {
         lane.push(i);
         BOOST_REQUIRE(lane.consumer.pop(slot));
         BOOST_REQUIRE_EQUAL(slot.tag, i);
+        lane.consumer.release();
     }
 }
 
@@ -76,10 +77,29 @@ BOOST_AUTO_TEST_CASE(a_full_ring_says_again_and_goes_on_after_a_quarter_is_consu
     for (std::uint64_t i = 0; i < NVLF_LANE_SLOTS; ++i) lane.push(i);
     BOOST_CHECK(lane.producer.room(0) == Errno{EAGAIN});
     nvlf_slot slot;
-    for (std::uint64_t i = 0; i + 1 < NVLF_LANE_SLOTS / 4; ++i) BOOST_REQUIRE(lane.consumer.pop(slot));
+    for (std::uint64_t i = 0; i + 1 < NVLF_LANE_SLOTS / 4; ++i) {
+        BOOST_REQUIRE(lane.consumer.pop(slot));
+        BOOST_TEST(!lane.consumer.release());
+    }
     BOOST_CHECK(lane.producer.room(0) == Errno{EAGAIN}); // Credit comes a quarter at a time,
     BOOST_REQUIRE(lane.consumer.pop(slot));
+    BOOST_CHECK(lane.producer.room(0) == Errno{EAGAIN}); // and not for what is still being looked at.
+    BOOST_TEST(lane.consumer.release());
     BOOST_CHECK(lane.producer.room(0) == Errno{});
+}
+
+BOOST_AUTO_TEST_CASE(a_producer_can_tell_what_has_been_dealt_with) {
+    Lane lane;
+    nvlf_slot slot;
+    BOOST_TEST(lane.producer.consumed(0));
+    lane.push(0);
+    lane.push(1);
+    BOOST_TEST(!lane.producer.consumed(1));
+    BOOST_REQUIRE(lane.consumer.pop(slot));
+    BOOST_TEST(!lane.producer.consumed(1));
+    lane.consumer.give_credit();
+    BOOST_TEST(lane.producer.consumed(1));
+    BOOST_TEST(!lane.producer.consumed(2));
 }
 
 BOOST_AUTO_TEST_CASE(an_idle_consumer_gives_back_all_and_says_so_once) {

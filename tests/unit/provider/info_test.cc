@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(empty_hints_and_missing_attributes_ask_for_nothing) {
 BOOST_AUTO_TEST_CASE(atomics_are_asked_for_and_bring_the_directions_of_one_sided_operations) {
     const Info info = filled([](fi_info& i) { i.caps = FI_ATOMIC; });
     BOOST_TEST((info->caps & (FI_ATOMIC | FI_RMA)) == FI_ATOMIC);
-    BOOST_TEST(info->tx_attr->caps == (FI_ATOMIC | FI_READ | FI_WRITE));
+    BOOST_TEST(info->tx_attr->caps == (FI_ATOMIC | FI_FENCE | FI_READ | FI_WRITE));
     constexpr std::uint64_t targets = FI_REMOTE_READ | FI_REMOTE_WRITE;
     BOOST_TEST((info->rx_attr->caps & (FI_ATOMIC | FI_READ | FI_WRITE | targets)) == (FI_ATOMIC | targets));
     const Info less = filled([](fi_info& i) { i.caps = FI_ATOMIC | FI_WRITE; });
@@ -101,7 +101,8 @@ BOOST_AUTO_TEST_CASE(kinds_that_we_are_not_are_refused) {
     BOOST_TEST(checked([](fi_info& i) { i.addr_format = addr_nvlf; }) == 0);
     BOOST_TEST(checked([](fi_info& i) { i.caps = FI_MULTICAST; }) == -FI_ENODATA);
     BOOST_TEST(checked([](fi_info& i) { i.tx_attr->msg_order = FI_ORDER_SAS; }) == 0);
-    BOOST_TEST(checked([](fi_info& i) { i.tx_attr->msg_order = FI_ORDER_RAW; }) == -FI_ENODATA);
+    BOOST_TEST(checked([](fi_info& i) { i.tx_attr->msg_order = FI_ORDER_STRICT; }) == 0);
+    BOOST_TEST(checked([](fi_info& i) { i.tx_attr->msg_order = 1ULL << 50; }) == -FI_ENODATA);
     BOOST_TEST(checked([](fi_info& i) { i.tx_attr->comp_order = FI_ORDER_STRICT; }) == -FI_ENODATA);
     BOOST_TEST(checked([](fi_info& i) { i.tx_attr->op_flags = FI_DELIVERY_COMPLETE; }) == 0);
     BOOST_TEST(checked([](fi_info& i) { i.tx_attr->op_flags = FI_FENCE; }) == -FI_ENODATA);
@@ -135,8 +136,8 @@ BOOST_AUTO_TEST_CASE(what_a_client_sets_comes_back_as_it_set_it) {
 BOOST_AUTO_TEST_CASE(capabilities_are_those_asked_for_with_directions_implied_and_the_free_ones_added) {
     const Info tagged = filled([](fi_info& i) { i.caps = FI_TAGGED; });
     BOOST_TEST(tagged->caps ==
-               (FI_TAGGED | FI_SEND | FI_RECV | FI_SOURCE | FI_MULTI_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM));
-    BOOST_TEST(tagged->tx_attr->caps == (FI_TAGGED | FI_SEND));
+               (FI_TAGGED | FI_FENCE | FI_SEND | FI_RECV | FI_SOURCE | FI_MULTI_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM));
+    BOOST_TEST(tagged->tx_attr->caps == (FI_TAGGED | FI_FENCE | FI_SEND));
     BOOST_TEST(tagged->rx_attr->caps == (FI_TAGGED | FI_RECV | FI_SOURCE | FI_MULTI_RECV));
     const Info writer = filled([](fi_info& i) { i.caps = FI_RMA | FI_WRITE; });
     BOOST_TEST((writer->caps & FI_WRITE) != 0U);
