@@ -16,16 +16,17 @@ bool Endpoint::try_across(Peer& peer, const RmaRequest& request) noexcept {
     const std::uint64_t access = request.write ? FI_REMOTE_WRITE : FI_REMOTE_READ;
     const std::span<const RmaSegment> segments{request.segment.data(), request.segments};
     Buffers there;
-    if (!reach_across(peer, segments, access, there) || !may_notify(peer, request)) return false;
+    std::uint64_t events = 0;
+    if (!reach_across(peer, segments, access, there, events) || !may_notify(peer, request, events)) return false;
     const std::size_t bytes = request.local.total;
     if (request.write) {
         if (peer.cma.write(request.local, 0, there, 0, bytes).failed()) return false;
     } else {
         if (peer.cma.read(request.local, 0, there, 0, bytes).failed()) return false;
         // What a registration that is closed by now was read from may have been anything.
-        if (!reach_across(peer, segments, access, there)) return false;
+        if (!reach_across(peer, segments, access, there, events)) return false;
     }
-    finish_direct(peer, request);
+    finish_direct(peer, request, events);
     return true;
 }
 

@@ -105,6 +105,7 @@ int cntr_close(fid* object) {
     Cntr& cntr = cntr_of(reinterpret_cast<fid_cntr*>(object));
     if (cntr.refs.load(std::memory_order_acquire) != 0) return -FI_EBUSY;
     cntr.wait.leave(*object);
+    cntr.domain.drive_no_more_with(cntr);
     cntr.domain.cntrs.fetch_sub(1, std::memory_order_acq_rel);
     cntr.domain.refs.fetch_sub(1, std::memory_order_acq_rel);
     delete &cntr;

@@ -49,6 +49,7 @@ bool import_across(Peer& peer, const DirectoryHit& hit) noexcept {
     peer.direct.insert({.key = hit.entry.key,
                         .base = hit.entry.base,
                         .bytes = hit.entry.bytes,
+                        .events = hit.entry.events,
                         .across = hit.entry.access,
                         .there = hit.entry.offset,
                         .sequence_at = hit.sequence_at,
@@ -88,6 +89,7 @@ bool import_registration(Endpoint& endpoint, Peer& peer, std::uint64_t key) noex
                         .access = access,
                         .start = static_cast<std::byte*>(start) + hit->entry.offset,
                         .memory = memory,
+                        .events = hit->entry.events,
                         .sequence_at = hit->sequence_at,
                         .sequence = hit->sequence});
     return true;
@@ -95,9 +97,11 @@ bool import_registration(Endpoint& endpoint, Peer& peer, std::uint64_t key) noex
     return false; // The operation goes by messages.
 }
 
-// Where the segments lie in our memory. False: one of them is not imported yet, or cannot be touched directly.
-bool locate(const Peer& peer, std::span<const RmaSegment> segments, std::uint64_t access,
-            Endpoint::Places& ret_at) noexcept {
+// Where the segments lie in our memory, and of which access the peer wants to hear. False: one of them is not imported
+// yet, or cannot be touched directly.
+bool locate(const Peer& peer, std::span<const RmaSegment> segments, std::uint64_t access, Endpoint::Places& ret_at,
+            std::uint64_t& ret_events) noexcept {
+    ret_events = 0;
     for (std::size_t i = 0; i < segments.size(); ++i) {
         const RmaSegment& segment = segments[i];
         const DirectImport* import = find_import(peer, segment.key);
@@ -105,6 +109,7 @@ bool locate(const Peer& peer, std::span<const RmaSegment> segments, std::uint64_
         const std::uint64_t offset = segment.address - import->base;
         if (offset > import->bytes || segment.bytes > import->bytes - offset) return false;
         ret_at[i] = import->start + offset;
+        ret_events |= import->events;
     }
     return true;
 }
@@ -142,17 +147,19 @@ Peer::~Peer() {
 }
 
 // True: all segments lie in memory that we may touch ourselves, at `ret_at`.
-bool Endpoint::reach(Peer& peer, std::span<const RmaSegment> segments, std::uint64_t access, Places& ret_at) noexcept {
-    return locate(peer, segments, access, ret_at) ||
-           (import_missing(*this, peer, segments) && locate(peer, segments, access, ret_at));
+bool Endpoint::reach(Peer& peer, std::span<const RmaSegment> segments, std::uint64_t access, Places& ret_at,
+                     std::uint64_t& ret_events) noexcept {
+    return locate(peer, segments, access, ret_at, ret_events) ||
+           (import_missing(*this, peer, segments) && locate(peer, segments, access, ret_at, ret_events));
 }
 
 // True: done, completion included.
 bool Endpoint::try_direct(Peer& peer, const RmaRequest& request) noexcept {
     Places at{};
     const std::uint64_t access = request.write ? FI_REMOTE_WRITE : FI_REMOTE_READ;
-    if (!reach(peer, {request.segment.data(), request.segments}, access, at)) return false;
-    if (!may_notify(peer, request)) return false;
+    std::uint64_t events = 0;
+    if (!reach(peer, {request.segment.data(), request.segments}, access, at, events)) return false;
+    if (!may_notify(peer, request, events)) return false;
     std::size_t done = 0;
     for (std::size_t i = 0; i < request.segments; ++i) {
         const std::uint64_t bytes = request.segment[i].bytes;
@@ -160,21 +167,24 @@ bool Endpoint::try_direct(Peer& peer, const RmaRequest& request) noexcept {
         else request.local.scatter(done, {at[i], bytes});
         done += bytes;
     }
-    finish_direct(peer, request);
+    finish_direct(peer, request, events);
     return true;
 }
 
-// Tells the target, if that is wanted, and the application.
-void Endpoint::finish_direct(Peer& peer, const RmaRequest& request) noexcept {
-    if ((request.flags & FI_REMOTE_CQ_DATA) != 0) // After the data: slots are released.
-        answer(peer, wire::op_notify, wire::Notify{request.local.total, request.cq_data});
+// An operation is complete: tells the target, if that is wanted, and the application. `events`: the access of which the
+// target wants to hear.
+void Endpoint::finish_direct(Peer& peer, const RmaRequest& request, std::uint64_t events) noexcept {
+    if (notifies(request, events)) // After the data: slots are released.
+        notify(peer, request.write ? FI_REMOTE_WRITE : FI_REMOTE_READ, {request.segment.data(), request.segments},
+               request.local.total, (request.flags & FI_REMOTE_CQ_DATA) != 0 ? &request.cq_data : nullptr);
     request.tx->complete(request.completes_as(), request.flags, request.context, request.silent);
 }
 
 // True: all segments lie in the peer's own memory, where `ret_there` says, and the kernel lets us at it.
 bool Endpoint::reach_across(const Peer& peer, std::span<const RmaSegment> segments, std::uint64_t access,
-                            Buffers& ret_there) const noexcept {
+                            Buffers& ret_there, std::uint64_t& ret_events) const noexcept {
     if (!peer.cma.works()) return false;
+    ret_events = 0;
     for (std::size_t i = 0; i < segments.size(); ++i) {
         const RmaSegment& segment = segments[i];
         const DirectImport* import = find_import(peer, segment.key);
@@ -182,6 +192,7 @@ bool Endpoint::reach_across(const Peer& peer, std::span<const RmaSegment> segmen
         const std::uint64_t offset = segment.address - import->base;
         if (offset > import->bytes || segment.bytes > import->bytes - offset) return false;
         ret_there.iov[i] = {reinterpret_cast<void*>(import->there + offset), segment.bytes};
+        ret_events |= import->events;
     }
     ret_there.count = segments.size();
     return true;
@@ -214,6 +225,7 @@ void endpoint_mr_changed(Endpoint& endpoint, const Mr& mr, bool added) noexcept 
     entry.base = (endpoint.domain.mr_mode & FI_MR_VIRT_ADDR) != 0 ? mr.address[0] : 0;
     entry.bytes = mr.length;
     entry.access = mr.access & (FI_REMOTE_READ | FI_REMOTE_WRITE);
+    entry.events = endpoint.events_of(mr);
     nvlf_mem* memory = nullptr;
     if (nvlf_mem_find(mr.iov[0].iov_base, mr.length, &memory) != 0) { // Not fabric memory.
         entry.offset = reinterpret_cast<std::uintptr_t>(mr.iov[0].iov_base);

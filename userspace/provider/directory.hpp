@@ -27,6 +27,7 @@ struct DirectoryEntry {
     std::uint64_t bytes;
     std::uint64_t offset; // Of its first byte in the memory behind the token; without a token, its address there.
     std::uint64_t access; // FI_REMOTE_READ, FI_REMOTE_WRITE
+    std::uint64_t events; // The same bits: of such access the owner wants to hear (op_notify).
     std::array<std::uint64_t, NVLF_TOKEN_LEN / 8> token; // no_token: it is not fabric memory.
 };
 inline constexpr decltype(DirectoryEntry::token) no_token{};
@@ -35,7 +36,7 @@ inline constexpr decltype(DirectoryEntry::token) no_token{};
 struct DirectorySlot {
     std::uint64_t sequence; // 0: never used.
     std::array<std::uint64_t, sizeof(DirectoryEntry) / 8> words;
-    std::uint64_t reserved[4];
+    std::uint64_t reserved[3];
 };
 static_assert(sizeof(DirectorySlot) == 112);
 
@@ -44,7 +45,7 @@ inline constexpr std::uint32_t directory_slots = 512;
 inline constexpr std::uint32_t directory_probes = 8; // A key lies in one of so many neighbours, or not here.
 
 // Changes with the layout above and with the rules of wire.hpp.
-inline constexpr std::uint64_t directory_magic = 0x32'30'52'49'44'46'4c'56; // "VLFDIR02"
+inline constexpr std::uint64_t directory_magic = 0x33'30'52'49'44'46'4c'56; // "VLFDIR03"
 
 struct Directory {
     std::uint64_t magic;

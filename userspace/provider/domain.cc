@@ -131,6 +131,12 @@ Domain::~Domain() {
 bool Domain::add_endpoint(Endpoint& endpoint) noexcept try {
     const std::lock_guard guard{endpoints_lock_};
     const std::vector<const Mr*> known = mrs.all();
+    endpoints_.reserve(endpoints_.size() + 1);
+    for (std::size_t i = 0; i < drivers_.size(); ++i) {
+        if (drivers_[i]->add_endpoint(endpoint) == 0) continue;
+        while (i-- > 0) drivers_[i]->remove_endpoint(endpoint);
+        return false;
+    }
     endpoints_.push_back(&endpoint);
     for (const Mr* mr : known) endpoint_mr_changed(endpoint, *mr, true);
     return true;
@@ -140,7 +146,29 @@ bool Domain::add_endpoint(Endpoint& endpoint) noexcept try {
 
 void Domain::remove_endpoint(Endpoint& endpoint) noexcept {
     const std::lock_guard guard{endpoints_lock_};
-    std::erase(endpoints_, &endpoint);
+    if (std::erase(endpoints_, &endpoint) == 0) return;
+    for (Cntr* cntr : drivers_) cntr->remove_endpoint(endpoint);
+}
+
+int Domain::drive_with(Cntr& cntr) noexcept try {
+    const std::lock_guard guard{endpoints_lock_};
+    if (std::find(drivers_.begin(), drivers_.end(), &cntr) != drivers_.end()) return 0;
+    drivers_.reserve(drivers_.size() + 1);
+    for (std::size_t i = 0; i < endpoints_.size(); ++i) {
+        const int ret = cntr.add_endpoint(*endpoints_[i]);
+        if (ret == 0) continue;
+        while (i-- > 0) cntr.remove_endpoint(*endpoints_[i]);
+        return ret;
+    }
+    drivers_.push_back(&cntr);
+    return 0;
+} catch (const std::bad_alloc&) {
+    return -FI_ENOMEM;
+}
+
+void Domain::drive_no_more_with(Cntr& cntr) noexcept {
+    const std::lock_guard guard{endpoints_lock_};
+    std::erase(drivers_, &cntr);
 }
 
 Errno Domain::add_mr(Mr& mr, bool new_key) noexcept {

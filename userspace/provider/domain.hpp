@@ -16,6 +16,8 @@
 
 namespace nvlf::ofi {
 
+struct Cntr;
+
 // Objects of one domain.
 inline constexpr int cqs_per_domain = 65536;
 inline constexpr int cntrs_per_domain = 65536;
@@ -48,6 +50,7 @@ struct Domain {
     Eq* eq = nullptr;         // fi_domain_bind,
     bool reports_mrs = false; // with FI_REG_MR.
     MrTable mrs;
+    std::atomic<bool> counted_mrs{false}; // Ever was a counter bound to one.
 
     [[nodiscard]] bool locks() const noexcept { return threading != FI_THREAD_DOMAIN; }
 
@@ -55,6 +58,11 @@ struct Domain {
     // no memory, and nothing happened.
     [[nodiscard]] bool add_endpoint(Endpoint& endpoint) noexcept;
     void remove_endpoint(Endpoint& endpoint) noexcept;
+
+    // Has whoever reads this counter drive all endpoints, now and in future, because what it counts may come about through
+    // any of them: it is bound to none, but to a registration. 0 or -FI_E*.
+    [[nodiscard]] int drive_with(Cntr& cntr) noexcept;
+    void drive_no_more_with(Cntr& cntr) noexcept; // It closes.
 
     // Puts a registration into the table and tells the endpoints; under its own key, or under a new one.
     [[nodiscard]] Errno add_mr(Mr& mr, bool new_key) noexcept;
@@ -77,6 +85,7 @@ private:
 
     std::mutex endpoints_lock_; // Not a spin lock: endpoints ask the carrier while it is held.
     std::vector<Endpoint*> endpoints_;
+    std::vector<Cntr*> drivers_; // See drive_with.
 };
 
 inline Domain& domain_of(fid_domain* fid) noexcept { return *reinterpret_cast<Domain*>(fid); }

@@ -44,9 +44,12 @@ int bind_cq(TxContext* tx, RxBinding* rx, Cq& cq, std::uint64_t flags) noexcept 
 }
 
 int bind_cntr(TxContext& tx, RxBinding& rx, Cntr& cntr, std::uint64_t flags) noexcept {
-    if ((flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE)) != 0 || flags == 0) return -FI_EBADFLAGS;
+    constexpr std::uint64_t known = FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+    if ((flags & ~known) != 0 || flags == 0) return -FI_EBADFLAGS;
     const std::pair<std::uint64_t, Cntr**> places[] = {
-        {FI_SEND, &tx.send_cntr}, {FI_RECV, &rx.recv_cntr}, {FI_READ, &tx.read_cntr}, {FI_WRITE, &tx.write_cntr}};
+        {FI_SEND, &tx.send_cntr},   {FI_RECV, &rx.recv_cntr},
+        {FI_READ, &tx.read_cntr},   {FI_REMOTE_READ, &rx.remote_read_cntr},
+        {FI_WRITE, &tx.write_cntr}, {FI_REMOTE_WRITE, &rx.remote_write_cntr}};
     for (const auto& [flag, place] : places)
         if ((flags & flag) != 0 && *place != nullptr) return -FI_EINVAL;
     for (const auto& [flag, place] : places) {

@@ -13,6 +13,7 @@
 //   direct.cc    reads and writes on fabric memory, by the initiator alone
 //   across.cc    those on ordinary memory, where the kernel lets the initiator copy
 //   onesided.cc  those on other memory, at both ends
+//   events.cc    telling the target of a one-sided operation
 //   progress.cc  slots in: the dispatch, and waiting
 //   update.cc    atomic operations, at both ends
 //   waiting.cc   the order of operations, and those that may not start yet
@@ -117,7 +118,7 @@ struct Endpoint : EpFid {
     template <class F>
     void for_each_queue(F&& f) const {
         for (const TxContext& t : tx_contexts) f(t.cq), f(t.send_cntr), f(t.read_cntr), f(t.write_cntr);
-        for (const RxBinding& r : rx_bindings) f(r.cq), f(r.recv_cntr);
+        for (const RxBinding& r : rx_bindings) f(r.cq), f(r.recv_cntr), f(r.remote_read_cntr), f(r.remote_write_cntr);
     }
     [[nodiscard]] bool inherited() const noexcept { return generation.inherited(); }
     [[nodiscard]] bool may_send() const noexcept { return ep != nullptr && av != nullptr; }
@@ -205,22 +206,26 @@ struct Endpoint : EpFid {
 
     // direct.cc
     using Places = std::array<std::byte*, iov_limit>;
-    [[nodiscard]] bool reach(Peer& peer, std::span<const RmaSegment> segments, std::uint64_t access,
-                             Places& ret_at) noexcept;
+    [[nodiscard]] bool reach(Peer& peer, std::span<const RmaSegment> segments, std::uint64_t access, Places& ret_at,
+                             std::uint64_t& ret_events) noexcept;
     [[nodiscard]] bool reach_across(const Peer& peer, std::span<const RmaSegment> segments, std::uint64_t access,
-                                    Buffers& ret_there) const noexcept;
+                                    Buffers& ret_there, std::uint64_t& ret_events) const noexcept;
     [[nodiscard]] bool try_direct(Peer& peer, const RmaRequest& request) noexcept;
-    [[nodiscard]] static bool may_notify(Peer& peer, const RmaRequest& request) noexcept {
-        return (request.flags & FI_REMOTE_CQ_DATA) == 0 || !peer.tx.room(0, control_reserve).failed();
+    // `events`: the access to the segments of which the target wants to hear.
+    [[nodiscard]] static bool notifies(const RmaRequest& request, std::uint64_t events) noexcept {
+        return (request.flags & FI_REMOTE_CQ_DATA) != 0 ||
+               (events & (request.write ? FI_REMOTE_WRITE : FI_REMOTE_READ)) != 0;
     }
-    void finish_direct(Peer& peer, const RmaRequest& request) noexcept;
+    [[nodiscard]] static bool may_notify(Peer& peer, const RmaRequest& request, std::uint64_t events) noexcept {
+        return !notifies(request, events) || !peer.tx.room(0, control_reserve).failed();
+    }
+    void finish_direct(Peer& peer, const RmaRequest& request, std::uint64_t events) noexcept;
 
     // onesided.cc
     [[nodiscard]] ssize_t start(Peer& peer, const RmaRequest& request) noexcept;
     [[nodiscard]] bool on_write(Peer& peer, const nvlf_slot& slot) noexcept;
     [[nodiscard]] bool on_read(Peer& peer, const nvlf_slot& slot) noexcept;
     [[nodiscard]] bool on_read_data(Peer& peer, const nvlf_slot& slot) noexcept;
-    [[nodiscard]] bool on_notify(Peer& peer, const nvlf_slot& slot) noexcept;
     [[nodiscard]] bool push_write(Peer& peer, TxOp& op) noexcept;
     [[nodiscard]] bool push_response(Peer& peer, TxOp& op) noexcept;
     [[nodiscard]] bool ask_next_segment(Peer& peer, TxOp& op) noexcept;
@@ -253,6 +258,14 @@ struct Endpoint : EpFid {
     void began(TxOp& op) noexcept;
     void all_published(TxOp& op) noexcept;
     void ended(TxOp& op) noexcept;
+
+    // events.cc
+    [[nodiscard]] std::uint64_t events_of(const Mr& mr) const noexcept;
+    [[nodiscard]] bool wants_notify(std::uint64_t key, std::uint64_t access) const noexcept;
+    void notify(Peer& peer, std::uint64_t access, std::span<const RmaSegment> segments, std::uint64_t bytes,
+                const std::uint64_t* cq_data) noexcept;
+    [[nodiscard]] bool on_notify(Peer& peer, const nvlf_slot& slot) noexcept;
+    void count_access(std::uint64_t access, std::span<const RmaSegment> segments) noexcept;
 
     // progress.cc: drop_peer and broken answer true, for the slot is dealt with.
     bool drop_peer(Peer& peer, int error) noexcept;

@@ -40,6 +40,8 @@ std::uint64_t granted_caps(std::uint64_t ours, std::uint64_t general, std::uint6
     // Who names no direction means all of them.
     if ((caps & (FI_MSG | FI_TAGGED)) != 0 && (base & message_directions) == 0) caps |= ours & message_directions;
     if ((caps & (FI_RMA | FI_ATOMIC)) != 0 && (base & rma_directions) == 0) caps |= ours & rma_directions;
+    // Nothing to tell of: peers may not come near its memory.
+    if ((caps & (FI_REMOTE_READ | FI_REMOTE_WRITE)) == 0) caps &= ~FI_RMA_EVENT;
     return caps;
 }
 

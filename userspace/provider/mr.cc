@@ -100,6 +100,8 @@ int bind_endpoint(Mr& mr, Endpoint& endpoint, std::uint64_t flags) noexcept try 
 int bind_cntr(Mr& mr, Cntr& cntr, std::uint64_t flags) noexcept {
     if (flags != FI_REMOTE_WRITE) return -FI_EBADFLAGS;
     if (&cntr.domain != &mr.domain || mr.remote_write_cntr != nullptr) return -FI_EINVAL;
+    if (const int ret = mr.domain.drive_with(cntr); ret != 0) return ret;
+    mr.domain.counted_mrs.store(true);
     mr.domain.bind_mr(mr, [&] { mr.remote_write_cntr = &cntr; });
     cntr.refs.fetch_add(1, std::memory_order_relaxed);
     return 0;

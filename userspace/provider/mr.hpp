@@ -84,6 +84,13 @@ public:
     // The registration under `key`, nullptr when there is none. It stays good until the application closes it.
     [[nodiscard]] const Mr* find(std::uint64_t key) const noexcept;
 
+    // f(mr) for the registration under `key`, if there is one: nobody binds anything to it meanwhile.
+    template <class F>
+    void look_at(std::uint64_t key, F&& f) const {
+        const std::lock_guard guard{lock_};
+        if (const auto found = by_key_.find(key); found != by_key_.end()) f(*found->second);
+    }
+
     // Where a peer that names `key` and `addr` may touch `len` bytes with all rights in `access`, coming through the
     // endpoint `through`. FI_EKEYREJECTED: no such key there, or a part of the range is outside of it. EACCES: a right is
     // missing.

@@ -30,6 +30,7 @@ ssize_t Endpoint::start(Peer& peer, const RmaRequest& request) noexcept {
     op->context = request.context;
     op->flags = request.flags;
     op->silent = request.silent;
+    op->notify = false;
     op->has_cq_data = (request.flags & FI_REMOTE_CQ_DATA) != 0;
     op->cq_data = request.cq_data;
     op->local = request.local;
@@ -110,8 +111,10 @@ bool Endpoint::on_read_data(Peer& peer, const nvlf_slot& slot) noexcept {
         if (!ring) return broken(peer);
         payload = *ring;
     }
-    TxOp* op = tx_ops.find(wire::get<wire::Data>(slot).receiver);
+    const auto data = wire::get<wire::Data>(slot);
+    TxOp* op = tx_ops.find(data.receiver);
     if (op == nullptr || op->peer != &peer || op->kind != TxOp::Kind::read || op->streaming) return true;
+    op->notify |= data.notify == 1;
     const std::uint64_t left = op->segment[op->segment_at].bytes - op->segment_offset;
     if (payload.size() > left) return broken(peer); // More than was asked for.
     op->offset += op->local.scatter(op->offset, payload);
@@ -132,7 +135,8 @@ bool Endpoint::on_write(Peer& peer, const nvlf_slot& slot) noexcept {
     std::uint32_t error = 0;
     if (!to) error = static_cast<std::uint32_t>(to.error().value());
     else (void)to->scatter(0, payload);
-    answer(peer, wire::op_ack, wire::Ack{write.id, error, 0});
+    const bool told = error == 0 && wants_notify(slot.tag, FI_REMOTE_WRITE);
+    answer(peer, wire::op_ack, wire::Ack{write.id, error, told ? 1U : 0U});
     return true;
 }
 
@@ -174,22 +178,11 @@ bool Endpoint::push_response(Peer& peer, TxOp& op) noexcept {
     slot.op = wire::op_read_data;
     slot.flags = bytes > 0 ? std::uint8_t{wire::flag_ring} : std::uint8_t{0};
     slot.len = static_cast<std::uint16_t>(bytes);
-    wire::put(slot, wire::Data{op.remote});
+    wire::put(slot, wire::Data{op.remote, wants_notify(op.segment[0].key, FI_REMOTE_READ) ? 1U : 0U});
     if (bytes > 0) from->gather(0, peer.tx.payload(bytes), bytes);
     peer.tx.publish();
     op.offset += bytes;
     op.streaming = op.offset < op.total;
-    return true;
-}
-
-bool Endpoint::on_notify(Peer&, const nvlf_slot& slot) noexcept {
-    const auto notify = wire::get<wire::Notify>(slot);
-    // Who asked for none of this is told of none.
-    const RxBinding& binding = rx_bindings.front();
-    if (binding.cq == nullptr || (binding.caps & FI_REMOTE_WRITE) == 0) return true;
-    if (binding.cq->crowded()) return false; // Its lane waits until the application has read some.
-    binding.cq->push(
-        {.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, .len = notify.bytes, .data = notify.cq_data});
     return true;
 }
 

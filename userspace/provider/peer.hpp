@@ -45,6 +45,7 @@ struct TxOp : Pooled, ListHook {
     bool silent = false;      // An injected operation: counts, but reports only failure.
     bool delivered = false;   // Of `large`: the receiver acknowledged.
     bool unpublished = false; // One-sided, and not all of it is in the lane yet.
+    bool notify = false;      // One-sided: the target wants to hear of its end.
     std::uint32_t error = 0;  // First refusal, FI_E*.
     std::uint32_t unacknowledged = 0;
     Peer* peer = nullptr;
@@ -82,6 +83,7 @@ struct DirectImport {
     std::uint64_t access = 0;   // FI_REMOTE_READ, FI_REMOTE_WRITE
     std::byte* start = nullptr; // and where that lies here.
     ::nvlf_mem* memory = nullptr;
+    std::uint64_t events = 0;                   // The access of which the peer wants to hear.
     std::uint64_t across = 0;                   // Instead of `access`: it is the peer's own memory, and lies there
     std::uint64_t there = 0;                    // at this address.
     const std::uint64_t* sequence_at = nullptr; // In the peer's region: still the same while it reads `sequence`.

@@ -49,6 +49,8 @@ struct RxBinding {
     RxContext* context = nullptr;
     Cq* cq = nullptr;
     Cntr* recv_cntr = nullptr;
+    Cntr* remote_read_cntr = nullptr;  // These two count what peers do to the endpoint's memory. It is no context's, so
+    Cntr* remote_write_cntr = nullptr; // the first one's count, as its queue hears of remote CQ data.
     bool selective = false;
     std::uint64_t caps = 0; // FI_SOURCE, FI_REMOTE_WRITE
 

@@ -209,7 +209,7 @@ bool Endpoint::push_piece(Peer& peer, TxOp& op) noexcept {
     slot.op = wire::op_data;
     slot.flags = wire::flag_ring;
     slot.len = static_cast<std::uint16_t>(bytes);
-    wire::put(slot, wire::Data{op.remote});
+    wire::put(slot, wire::Data{op.remote, 0});
     peer.tx.publish();
     op.offset += bytes;
     op.streaming = op.offset < op.total;
@@ -234,6 +234,7 @@ void Endpoint::on_ack(Peer& peer, const nvlf_slot& slot) noexcept {
     if (op->error == 0) op->error = ack.error < FI_ERRNO_MAX ? ack.error : FI_EIO;
     switch (op->kind) {
     case TxOp::Kind::write:
+        op->notify |= ack.notify == 1;
         if (op->unacknowledged > 0) --op->unacknowledged;
         break;
     case TxOp::Kind::read: // A read is only acknowledged when it is refused.
@@ -261,10 +262,14 @@ void Endpoint::maybe_finish(TxOp& op) noexcept {
     case TxOp::Kind::write:
         if (op.unacknowledged > 0) return;
         // The target hears of a write that is there, all of it, and of no other.
-        if (op.error == 0 && op.has_cq_data) answer(*op.peer, wire::op_notify, wire::Notify{op.total, op.cq_data});
+        if (op.error == 0 && (op.has_cq_data || op.notify))
+            notify(*op.peer, FI_REMOTE_WRITE, {op.segment.data(), op.segments}, op.total,
+                   op.has_cq_data ? &op.cq_data : nullptr);
         break;
     case TxOp::Kind::read:
         if (op.segment_at < op.segments) return;
+        if (op.error == 0 && op.notify)
+            notify(*op.peer, FI_REMOTE_READ, {op.segment.data(), op.segments}, op.total, nullptr);
         break;
     case TxOp::Kind::atomic:
     case TxOp::Kind::fetch:

@@ -123,8 +123,12 @@ ssize_t Endpoint::start(Peer& peer, const AtomicRequest& request) noexcept {
 // True: done, completion included.
 bool Endpoint::try_direct(Peer& peer, const AtomicRequest& request) noexcept {
     Places at{};
-    if (!reach(peer, {request.segment.data(), request.segments}, atomic_access(request.kind, request.op), at))
-        return false;
+    std::uint64_t events = 0;
+    const std::span<const RmaSegment> segments{request.segment.data(), request.segments};
+    const std::uint64_t access = atomic_access(request.kind, request.op);
+    if (!reach(peer, segments, access, at, events)) return false;
+    const bool told = (events & access) != 0;
+    if (told && peer.tx.room(0, control_reserve).failed()) return false;
     const std::size_t element = atomic_bytes(request.datatype);
     for (std::size_t i = 0; i < request.segments; ++i) {
         if (aligned(at[i], element)) continue;
@@ -143,6 +147,7 @@ bool Endpoint::try_direct(Peer& peer, const AtomicRequest& request) noexcept {
             done += part;
         }
     }
+    if (told) notify(peer, access, segments, request.bytes, nullptr);
     request.tx->complete(request.completes_as(), request.flags, request.context, request.silent);
     return true;
 }
@@ -236,6 +241,7 @@ bool Endpoint::on_atomic(Peer& peer, const nvlf_slot& slot) noexcept {
                                  bytes / arrived.element);
                 done += bytes;
             });
+        count_access(arrived.access, {arrived.segment.data(), arrived.segments});
     }
     if (waiting != nullptr) {
         start_stream(peer, *waiting);

@@ -34,7 +34,7 @@ enum Op : std::uint8_t {
     op_ack,       // A write was applied, a message delivered; or refused.
     op_write,     // One piece of a one-sided write; tag = key.
     op_read,      // tag = key.
-    op_notify,    // A one-sided write is complete, all of it: here is its remote CQ data.
+    op_notify,    // A one-sided operation is complete, all of it; tag = the access it made.
     op_bye,       // The endpoint closes in good order.
     op_atomic,    // An atomic operation; tag = key when there is one segment.
     op_result,    // What an atomic operation found.
@@ -74,11 +74,12 @@ struct Cts {
 };
 struct Data {
     std::uint64_t receiver; // op_data: from the cts. op_read_data: the reader's id.
+    std::uint64_t notify;   // op_read_data: as in an Ack.
 };
 struct Ack {
     std::uint64_t id;
-    std::uint32_t error; // FI_E*, positive; 0: fine.
-    std::uint32_t reserved;
+    std::uint32_t error;  // FI_E*, positive; 0: fine.
+    std::uint32_t notify; // Of a one-sided operation, 1: the target wants an op_notify once all of it is complete.
 };
 struct Write {
     std::uint64_t address; // Virtual address or offset in the region, as the target's mr_mode has it.
@@ -108,9 +109,11 @@ struct Segment {
 struct Result { // Followed by the elements.
     std::uint64_t id;
 };
+// Followed by the keys of the segments, as many as slot.len has room for. The access is FI_REMOTE_WRITE for what changed
+// memory, FI_REMOTE_READ for what brought something back, or both.
 struct Notify {
     std::uint64_t bytes;
-    std::uint64_t cq_data;
+    std::uint64_t cq_data; // Only with flag_cq_data.
 };
 
 struct Coll {          // Followed by the payload, if that is in the slot.

@@ -258,7 +258,7 @@ BOOST_AUTO_TEST_CASE(a_lane_that_is_written_to_after_its_owners_death_is_not_rea
 BOOST_AUTO_TEST_CASE(remote_writes_without_end_leave_room_in_the_queue_and_none_of_them_is_lost) {
     TwoEndpoints pair;
     Stranger stranger{pair.b};
-    const nvlf_slot slot = slot_of(wire::op_notify, 0, sizeof(wire::Notify), 0);
+    const nvlf_slot slot = slot_of(wire::op_notify, wire::flag_cq_data, sizeof(wire::Notify), FI_REMOTE_WRITE);
     constexpr std::size_t many = 100'000;
     const std::size_t sent = stranger.flood(slot, many, pair.b.cq.get());
     BOOST_TEST(sent < 5000U); // Half of the queue and a lane.
@@ -282,7 +282,7 @@ BOOST_AUTO_TEST_CASE(remote_writes_without_end_leave_room_in_the_queue_and_none_
 BOOST_AUTO_TEST_CASE(an_endpoint_without_rma_is_told_of_no_remote_write) {
     TwoEndpoints pair{{}, {.caps = FI_MSG | FI_TAGGED}};
     Stranger stranger{pair.b};
-    stranger.publish(slot_of(wire::op_notify, 0, sizeof(wire::Notify), 0));
+    stranger.publish(slot_of(wire::op_notify, wire::flag_cq_data, sizeof(wire::Notify), FI_REMOTE_WRITE));
     stranger.publish(slot_of(wire::op_msg, 0, 0, 0));
     int context = 0;
     check(fi_recv(pair.b.ep.get(), nullptr, 0, nullptr, FI_ADDR_UNSPEC, &context), "recv");

@@ -138,8 +138,8 @@ BOOST_AUTO_TEST_CASE(handles_that_were_made_up_find_nothing) {
     for (const std::uint64_t made_up : {std::uint64_t{0}, std::uint64_t{1} << 32, ~std::uint64_t{0}}) {
         hostile.send(wire::op_ack, wire::Ack{made_up, 0, 0});
         hostile.send(wire::op_cts, wire::Cts{made_up, made_up, made_up});
-        hostile.send(wire::op_data, wire::Data{made_up});
-        hostile.send(wire::op_read_data, wire::Data{made_up});
+        hostile.send(wire::op_data, wire::Data{made_up, 0});
+        hostile.send(wire::op_read_data, wire::Data{made_up, 0});
         hostile.send(wire::op_read, wire::Read{made_up, made_up, made_up});
         hostile.send(wire::op_write, wire::Write{made_up, made_up});
     }

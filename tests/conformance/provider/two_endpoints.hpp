@@ -18,6 +18,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,7 +62,8 @@ struct SideOptions {
     std::uint64_t msg_order = 0;
     std::uint64_t bind_flags = 0; // FI_SELECTIVE_COMPLETION
     int mr_mode = 0;
-    int imposed_mr_mode = 0; // Set in the info although fi_getinfo left it out.
+    int imposed_mr_mode = 0;   // Set in the info although fi_getinfo left it out.
+    std::uint64_t counted = 0; // FI_SEND, FI_RECV, ...: bound to a counter each.
     enum fi_threading threading = FI_THREAD_DOMAIN;
     std::string device{}; // Domain name; empty: the first.
     std::uint32_t version = FI_VERSION(1, 17);
@@ -116,6 +118,11 @@ public:
             eq.reset(q);
             check(fi_ep_bind(e, &q->fid, 0), "bind eq");
         }
+        for (std::uint64_t bit = 1; bit != 0; bit <<= 1) {
+            if ((options.counted & bit) == 0) continue;
+            counter[bit] = open_counter();
+            check(fi_ep_bind(e, &counter[bit]->fid, bit), "bind cntr");
+        }
         check(fi_enable(e), "fi_enable");
     }
 
@@ -125,6 +132,14 @@ public:
         check(fi_getname(&ep->fid, bytes.data(), &size), "fi_getname");
         bytes.resize(size);
         return bytes;
+    }
+
+    [[nodiscard]] FidPtr<fid_cntr> open_counter() const {
+        fi_cntr_attr attr{};
+        attr.wait_obj = FI_WAIT_UNSPEC;
+        fid_cntr* c = nullptr;
+        check(fi_cntr_open(domain.get(), &attr, &c, nullptr), "fi_cntr_open");
+        return FidPtr<fid_cntr>{c};
     }
 
     fi_addr_t insert(const std::vector<char>& address) const {
@@ -140,6 +155,7 @@ public:
     FidPtr<fid_domain> domain;
     FidPtr<fid_av> av;
     FidPtr<fid_cq> cq;
+    std::map<std::uint64_t, FidPtr<fid_cntr>> counter; // By what it counts.
     FidPtr<fid_ep> ep;
 };
 

@@ -24,6 +24,7 @@ DirectoryEntry entry(std::uint64_t key, std::uint64_t version = 1) {
             .bytes = version + 1,
             .offset = version + 2,
             .access = version + 3,
+            .events = version + 8,
             .token = {version + 4, version + 5, version + 6, version + 7}};
 }
 
