@@ -24,6 +24,9 @@ namespace {
 // everything else.
 constexpr std::size_t call_bytes = 16U << 20;
 
+// A system call each time would cost a fifth of a small write.
+constexpr auto believed_alive = std::chrono::microseconds{100};
+
 // The number of a process in our PID namespace, as our own /proc has it. 0: it has none here, or is gone.
 ::pid_t number_of(int process) noexcept {
     char path[40];
@@ -87,8 +90,11 @@ Errno Cma::open(const ::nvlf_channel* channel) noexcept {
     return read({}, 0, {}, 0, 0);
 }
 
-bool Cma::alive() const noexcept {
+bool Cma::alive() noexcept {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < alive_until_) return true;
     pollfd process{process_.get(), POLLIN, 0};
+    alive_until_ = now + believed_alive;
     return ::poll(&process, 1, 0) == 0;
 }
 

@@ -14,8 +14,8 @@
 //   - Each read also reads a proof: 16 random bytes that the peer's endpoint shows in its region and keeps in private
 //     memory. One call resolves the number once, so what came with the right proof came from that process. A number that
 //     was given to somebody else, a program replaced by exec and an endpoint that was closed fail there.
-//   - A write cannot prove anything in the same call. It asks the pidfd just before: the process would have to end in
-//     the microseconds between, and as many processes as there are numbers be made in the same time.
+//   - A write cannot prove anything in the same call. It asks the pidfd before, unless it did so within the last 100 us:
+//     the process would have to end, and as many processes as there are numbers be made, in that time.
 //
 // What a peer can do with this: make us read garbage of its own into a buffer that waits for its message.
 #pragma once
@@ -23,6 +23,7 @@
 #include <sys/types.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -59,7 +60,7 @@ private:
 
     [[nodiscard]] bool probe(const ::nvlf_channel* channel) noexcept;
     [[nodiscard]] Errno open(const ::nvlf_channel* channel) noexcept;
-    [[nodiscard]] bool alive() const noexcept;
+    [[nodiscard]] bool alive() noexcept;
     // Remembers a failure that will not pass.
     [[nodiscard]] Errno failed(Errno error) noexcept {
         if (error != Errno{EFAULT}) state_ = State::refused;
@@ -69,7 +70,8 @@ private:
     State state_ = State::untried;
     ::pid_t pid_ = 0; // In our PID namespace.
     Fd process_;
-    MemoryProof proof_{}; // Our copy.
+    std::chrono::steady_clock::time_point alive_until_{}; // As far as we know.
+    MemoryProof proof_{};                                 // Our copy.
 };
 
 // Fills in the proof of an endpoint of ours: random bytes, which lie in private memory at `kept`. False: there are none.

@@ -210,6 +210,7 @@ Endpoint::~Endpoint() {
     for (auto& peer : peers) {
         peer->streams.clear();
         peer->fetches.clear();
+        peer->unapplied.clear();
     }
     live.clear();
     for (auto& [key, memory] : published) (void)nvlf_mem_put(memory);

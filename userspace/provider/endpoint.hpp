@@ -223,6 +223,8 @@ struct Endpoint : EpFid {
 
     // onesided.cc
     [[nodiscard]] ssize_t start(Peer& peer, const RmaRequest& request) noexcept;
+    [[nodiscard]] bool on_applied(Peer& peer, const nvlf_slot& slot) noexcept;
+    void tell_applied(Peer& peer) noexcept;
     [[nodiscard]] bool on_write(Peer& peer, const nvlf_slot& slot) noexcept;
     [[nodiscard]] bool on_read(Peer& peer, const nvlf_slot& slot) noexcept;
     [[nodiscard]] bool on_read_data(Peer& peer, const nvlf_slot& slot) noexcept;

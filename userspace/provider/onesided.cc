@@ -45,7 +45,6 @@ ssize_t Endpoint::start(Peer& peer, const RmaRequest& request) noexcept {
     }
     op->total = op->local.total;
     op->offset = 0;
-    op->unacknowledged = 0;
     std::copy_n(request.segment.begin(), request.segments, op->segment.begin());
     op->segments = request.segments;
     op->segment_at = op->segment_offset = 0;
@@ -83,7 +82,7 @@ bool Endpoint::push_write(Peer& peer, TxOp& op) noexcept {
     slot.tag = segment.key;
     slot.flags = in_ring ? std::uint8_t{wire::flag_ring} : std::uint8_t{0};
     peer.tx.publish();
-    ++op.unacknowledged;
+    op.last_write = ++peer.writes_sent;
     return true;
 }
 
@@ -125,6 +124,18 @@ bool Endpoint::on_read_data(Peer& peer, const nvlf_slot& slot) noexcept {
     return true;
 }
 
+bool Endpoint::on_applied(Peer& peer, const nvlf_slot& slot) noexcept {
+    const auto count = wire::get<wire::Applied>(slot).count;
+    if (count - peer.writes_applied > peer.writes_sent - peer.writes_applied) return broken(peer); // Never sent.
+    peer.writes_applied = count;
+    while (!peer.unapplied.empty() && peer.unapplied.front().last_write <= count) {
+        TxOp& op = peer.unapplied.front();
+        peer.unapplied.pop_front();
+        maybe_finish(op);
+    }
+    return true;
+}
+
 // ---- The target ------------------------------------------------------------------------------------------------------
 
 bool Endpoint::on_write(Peer& peer, const nvlf_slot& slot) noexcept {
@@ -132,12 +143,16 @@ bool Endpoint::on_write(Peer& peer, const nvlf_slot& slot) noexcept {
     std::span<const std::byte> payload;
     if (!payload_of(peer, slot, sizeof(wire::Write), payload)) return broken(peer);
     auto to = domain.mrs.resolve(slot.tag, write.address, payload.size(), FI_REMOTE_WRITE, this);
-    std::uint32_t error = 0;
-    if (!to) error = static_cast<std::uint32_t>(to.error().value());
+    if (!to) answer(peer, wire::op_ack, wire::Ack{write.id, static_cast<std::uint32_t>(to.error().value()), 0});
     else (void)to->scatter(0, payload);
-    const bool told = error == 0 && wants_notify(slot.tag, FI_REMOTE_WRITE);
-    answer(peer, wire::op_ack, wire::Ack{write.id, error, told ? 1U : 0U});
+    if (to && wants_notify(slot.tag, FI_REMOTE_WRITE)) answer(peer, wire::op_ack, wire::Ack{write.id, 0, 1});
+    ++peer.writes_seen; // drain() tells, once for all that it takes in.
     return true;
+}
+
+void Endpoint::tell_applied(Peer& peer) noexcept {
+    peer.writes_told = peer.writes_seen;
+    answer(peer, wire::op_applied, wire::Applied{peer.writes_told});
 }
 
 bool Endpoint::on_read(Peer& peer, const nvlf_slot& slot) noexcept {

@@ -30,7 +30,7 @@ struct TxOp : Pooled, ListHook {
     enum class Kind : std::uint8_t {
         eager,   // Published; waits for its acknowledgement.
         large,   // Rendezvous: waits for the cts, then streams.
-        write,   // Streams pieces, waits for their acknowledgements.
+        write,   // Streams pieces, then waits among its peer's `unapplied`.
         read,    // Waits for the pieces.
         respond, // Streams the answer to a peer's read. Not the application's.
         atomic,  // Waits for its acknowledgement.
@@ -47,7 +47,7 @@ struct TxOp : Pooled, ListHook {
     bool unpublished = false; // One-sided, and not all of it is in the lane yet.
     bool notify = false;      // One-sided: the target wants to hear of its end.
     std::uint32_t error = 0;  // First refusal, FI_E*.
-    std::uint32_t unacknowledged = 0;
+    std::uint64_t last_write = 0; // Of `write`: the number of its last piece among those that went to the peer.
     Peer* peer = nullptr;
     TxContext* tx = nullptr; // Who hears of its end.
     void* context = nullptr;
@@ -123,6 +123,11 @@ struct Peer {
     boost::intrusive::list<TxOp, boost::intrusive::constant_time_size<false>> streams;
     boost::intrusive::list<RxOp, boost::intrusive::constant_time_size<false>> fetches; // Its messages, being copied.
     Cma cma;
+    boost::intrusive::list<TxOp, boost::intrusive::constant_time_size<false>> unapplied; // Writes, by their last piece.
+    std::uint64_t writes_sent = 0;                                                       // Pieces, from the first on;
+    std::uint64_t writes_applied = 0; // of these, those that the peer has told of.
+    std::uint64_t writes_seen = 0;    // The peer's,
+    std::uint64_t writes_told = 0;    // and those that we told of.
     std::deque<nvlf_slot> control;    // Answers that found no slot.
     std::size_t unexpected_bytes = 0; // Its part of what waits for receives.
     std::size_t responses = 0;        // Its reads that we answer at the moment, and its results.

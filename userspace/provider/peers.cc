@@ -167,6 +167,7 @@ void Endpoint::accept_all() noexcept {
     peer.streams.clear();
     peer.fetches.clear();
     fail_waiting(peer, error);
+    peer.unapplied.clear();
     for (Pool<TxOp>* pool : {&tx_ops, &responses})
         pool->for_each_used([&](TxOp& op) {
             if (op.peer != &peer) return;

@@ -57,6 +57,8 @@ bool Endpoint::drain(Peer& peer, unsigned limit) noexcept {
         }
         more_room |= peer.rx.release();
     }
+    if (peer.writes_told != peer.writes_seen) [[unlikely]]
+        tell_applied(peer);
     // Not for what is held: credit says that it has been dealt with.
     if (taken < limit && !peer.holding) more_room |= peer.rx.give_credit();
     // A producer that sleeps for want of room is woken, as by a message.
@@ -83,6 +85,7 @@ bool Endpoint::dispatch(Peer& peer, const nvlf_slot& slot) noexcept {
     case wire::op_notify: return on_notify(peer, slot);
     case wire::op_atomic: return on_atomic(peer, slot);
     case wire::op_result: return on_result(peer, slot);
+    case wire::op_applied: return on_applied(peer, slot);
     case wire::op_bye: peer.said_bye = true; return true;
     case wire::op_coll: return collectives != nullptr ? collectives->on_message(peer, slot) : broken(peer);
     default: return broken(peer);

@@ -233,10 +233,9 @@ void Endpoint::on_ack(Peer& peer, const nvlf_slot& slot) noexcept {
     // A stranger's number: one that is no error code at all still says that the operation failed.
     if (op->error == 0) op->error = ack.error < FI_ERRNO_MAX ? ack.error : FI_EIO;
     switch (op->kind) {
-    case TxOp::Kind::write:
+    case TxOp::Kind::write: // Over when the peer has seen all pieces.
         op->notify |= ack.notify == 1;
-        if (op->unacknowledged > 0) --op->unacknowledged;
-        break;
+        return;
     case TxOp::Kind::read: // A read is only acknowledged when it is refused.
         if (op->streaming) peer.streams.erase(peer.streams.iterator_to(*op));
         op->streaming = false;
@@ -260,7 +259,7 @@ void Endpoint::maybe_finish(TxOp& op) noexcept {
         if (wants_ack && !op.delivered) return;
         break;
     case TxOp::Kind::write:
-        if (op.unacknowledged > 0) return;
+        if (op.last_write > op.peer->writes_applied) return op.peer->unapplied.push_back(op);
         // The target hears of a write that is there, all of it, and of no other.
         if (op.error == 0 && (op.has_cq_data || op.notify))
             notify(*op.peer, FI_REMOTE_WRITE, {op.segment.data(), op.segments}, op.total,

@@ -9,7 +9,7 @@
 //   large           rts -> ack               the receiver fetched it, from where the sender said that it lies
 //                   rts -> cts -> data ...   it cannot: the payload moves only when a buffer waits for it
 //   collective      coll, or rts with flag_coll  in a matching space of their own
-//   one-sided       write ... -> ack each    on memory that is not fabric memory: the target's progress applies it
+//   one-sided       write ... -> applied     on memory that is not fabric memory: the target's progress applies it
 //                   read -> data ... / ack   (a refusal is an ack with an error)
 //                   atomic -> result / ack
 //
@@ -31,7 +31,7 @@ enum Op : std::uint8_t {
     op_cts,       // Send me so much of it.
     op_data,      // A piece of a large message.
     op_read_data, // A piece of what a read asked for.
-    op_ack,       // A write was applied, a message delivered; or refused.
+    op_ack,       // A message was delivered; or what was asked is refused.
     op_write,     // One piece of a one-sided write; tag = key.
     op_read,      // tag = key.
     op_notify,    // A one-sided operation is complete, all of it; tag = the access it made.
@@ -39,6 +39,7 @@ enum Op : std::uint8_t {
     op_atomic,    // An atomic operation; tag = key when there is one segment.
     op_result,    // What an atomic operation found.
     op_coll,      // Whole message of a collective; tag = whose group.
+    op_applied,   // So many pieces of your writes were taken in since the first.
 };
 
 enum Flag : std::uint8_t {
@@ -84,6 +85,9 @@ struct Ack {
 struct Write {
     std::uint64_t address; // Virtual address or offset in the region, as the target's mr_mode has it.
     std::uint64_t id;
+};
+struct Applied {
+    std::uint64_t count; // Refused ones included: each of those has an ack, before this.
 };
 struct Read {
     std::uint64_t address;
