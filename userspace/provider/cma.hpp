@@ -11,11 +11,11 @@
 //   - The process is the kernel's word: the carrier hands out a pidfd taken when the peer connected, and our own /proc
 //     says which number that is here. A peer names addresses, and those are looked up in its own memory: it cannot make
 //     us read from or write to a third process.
-//   - Each read also reads a proof: 16 random bytes that the peer's endpoint shows in its region and keeps in private
-//     memory. One call resolves the number once, so what came with the right proof came from that process. A number that
-//     was given to somebody else, a program replaced by exec and an endpoint that was closed fail there.
-//   - A write cannot prove anything in the same call. It asks the pidfd before, unless it did so within the last 100 us:
+//   - Reads also read a proof: 16 random bytes that the peer's endpoint shows in its region and keeps in private memory.
+//     One call resolves the number once, so what came with the right proof came from that process. A number that was given
+//     to somebody else, a program replaced by exec and an endpoint that was closed fail there. For 100 us it is believed:
 //     the process would have to end, and as many processes as there are numbers be made, in that time.
+//   - A write cannot prove anything in the same call. It asks the pidfd, likewise once in 100 us.
 //
 // What a peer can do with this: make us read garbage of its own into a buffer that waits for its message.
 #pragma once
@@ -56,6 +56,7 @@ public:
                               std::size_t bytes) noexcept;
 
 private:
+    using Clock = std::chrono::steady_clock;
     enum class State : std::uint8_t { untried, works, refused };
 
     [[nodiscard]] bool probe(const ::nvlf_channel* channel) noexcept;
@@ -70,8 +71,9 @@ private:
     State state_ = State::untried;
     ::pid_t pid_ = 0; // In our PID namespace.
     Fd process_;
-    std::chrono::steady_clock::time_point alive_until_{}; // As far as we know.
-    MemoryProof proof_{};                                 // Our copy.
+    Clock::time_point proved_until_{}; // As far as we know.
+    Clock::time_point alive_until_{};
+    MemoryProof proof_{}; // Our copy.
 };
 
 // Fills in the proof of an endpoint of ours: random bytes, which lie in private memory at `kept`. False: there are none.

@@ -209,6 +209,7 @@ Endpoint::~Endpoint() {
     collectives.reset();
     for (auto& peer : peers) {
         peer->streams.clear();
+        unshare(*peer);
         peer->fetches.clear();
         peer->unapplied.clear();
     }

@@ -200,6 +200,12 @@ struct Endpoint : EpFid {
     [[nodiscard]] bool fetch_step(RxOp& op) noexcept;
     void fetch_on(Peer& peer) noexcept;
     bool ask(RxOp& op) noexcept;
+    bool end_fetch(RxOp& op) noexcept;
+    void share(RxOp& op) noexcept;
+    [[nodiscard]] bool share_step(RxOp& op) noexcept;
+    void unshare(Peer& peer) noexcept;
+    void on_share(Peer& peer, const nvlf_slot& slot) noexcept;
+    void help_on(Peer& peer) noexcept;
 
     // across.cc
     [[nodiscard]] bool try_across(Peer& peer, const RmaRequest& request) noexcept;

@@ -50,9 +50,12 @@ struct RxOp : Pooled, ListHook {
     Envelope message;
     std::size_t wanted = 0; // What fits, and was asked for.
     std::size_t got = 0;
-    bool fetched = false;   // By us, rather than sent;
-    Buffers from;           // from here in its sender's memory.
-    RxOp* parent = nullptr; // The multi-receive buffer in which this piece lies.
+    bool fetched = false;    // By us, rather than sent;
+    Buffers from;            // from here in its sender's memory.
+    std::uint64_t chunk = 0; // While both ends copy it: the size of a part,
+    std::uint32_t mine = 0;  // and how many of them we took.
+    bool spoilt = false;     // Ours could not be copied.
+    RxOp* parent = nullptr;  // The multi-receive buffer in which this piece lies.
 
     // A multi-receive buffer.
     std::size_t used = 0;

@@ -84,6 +84,8 @@ void params_init() noexcept {
     }
     take("rma_copy_from", values.rma_copy_from, {0, max_msg_size},
          "Bytes from which a one-sided transfer on ordinary memory is copied by its initiator instead of sent");
+    take("share_from", values.share_from, {8192, max_msg_size},
+         "Bytes from which a message that its receiver copies from its sender's memory is copied by both of them");
     take("connect_timeout_ms", values.connect_timeout_ms, {0, 3'600'000},
          "Milliseconds that an operation waits for a peer which was named by service and is not there yet");
 }

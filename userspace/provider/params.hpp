@@ -18,6 +18,7 @@ struct Params {
     std::size_t unexpected_limit = 64U << 20;    // Bytes of unmatched messages that an endpoint keeps.
     bool cma = true;                             // Copy between address spaces where the kernel allows it.
     std::size_t rma_copy_from = 512;             // Least one-sided transfer that is worth a system call.
+    std::size_t share_from = 24U << 10;          // Least message that both ends copy.
 };
 
 // Defines the parameters and reads the environment. Called once, by fi_prov_ini.

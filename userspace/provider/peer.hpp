@@ -22,6 +22,7 @@
 #include "nvlf/nvlf.h"
 #include "pool.hpp"
 #include "requests.hpp"
+#include "share.hpp"
 
 namespace nvlf::ofi {
 
@@ -107,7 +108,9 @@ struct Peer {
     void put_imports() noexcept; // direct.cc
 
     [[nodiscard]] bool up() const noexcept { return state == State::up; }
-    [[nodiscard]] bool busy() const noexcept { return !streams.empty() || !control.empty() || !fetches.empty(); }
+    [[nodiscard]] bool busy() const noexcept {
+        return !streams.empty() || !control.empty() || !fetches.empty() || help.ticket != 0;
+    }
 
     ::nvlf_channel* channel; // nullptr once gone.
     nvlf_addr address;
@@ -122,6 +125,9 @@ struct Peer {
     nvlf_slot held{};
     boost::intrusive::list<TxOp, boost::intrusive::constant_time_size<false>> streams;
     boost::intrusive::list<RxOp, boost::intrusive::constant_time_size<false>> fetches; // Its messages, being copied.
+    RxOp* sharing = nullptr;  // The one of them that both ends copy.
+    std::uint16_t ticket = 0; // The last that was given to one.
+    Help help;                // What we help with.
     Cma cma;
     boost::intrusive::list<TxOp, boost::intrusive::constant_time_size<false>> unapplied; // Writes, by their last piece.
     std::uint64_t writes_sent = 0;                                                       // Pieces, from the first on;

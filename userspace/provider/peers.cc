@@ -165,6 +165,7 @@ void Endpoint::accept_all() noexcept {
     std::erase(live, &peer);
     peer.control.clear();
     peer.streams.clear();
+    unshare(peer);
     peer.fetches.clear();
     fail_waiting(peer, error);
     peer.unapplied.clear();

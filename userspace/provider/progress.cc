@@ -86,6 +86,7 @@ bool Endpoint::dispatch(Peer& peer, const nvlf_slot& slot) noexcept {
     case wire::op_atomic: return on_atomic(peer, slot);
     case wire::op_result: return on_result(peer, slot);
     case wire::op_applied: return on_applied(peer, slot);
+    case wire::op_share: on_share(peer, slot); return true;
     case wire::op_bye: peer.said_bye = true; return true;
     case wire::op_coll: return collectives != nullptr ? collectives->on_message(peer, slot) : broken(peer);
     default: return broken(peer);
@@ -125,8 +126,8 @@ bool Endpoint::ready() noexcept {
     for (const Peer* peer : live)
         if (!peer->holding && peer->rx.ready()) return true;
     for (Peer* peer : live)
-        if (!peer->fetches.empty() || (peer->busy() && !peer->tx.room(piece_bytes, control_reserve).failed()) ||
-            can_run_waiting(*peer))
+        if (!peer->fetches.empty() || peer->help.ticket != 0 ||
+            (peer->busy() && !peer->tx.room(piece_bytes, control_reserve).failed()) || can_run_waiting(*peer))
             return true;
     return collectives != nullptr && collectives->ready();
 }

@@ -179,6 +179,7 @@ void Endpoint::start_stream(Peer& peer, TxOp& op) noexcept {
 void Endpoint::pump(Peer& peer) noexcept {
     const std::uint64_t before = peer.tx.published();
     if (!peer.fetches.empty()) fetch_on(peer);
+    if (peer.help.ticket != 0) help_on(peer);
     while (!peer.control.empty() && !peer.tx.room(0).failed()) {
         push_slot(peer.tx, peer.control.front());
         peer.control.pop_front();

@@ -6,7 +6,8 @@
 // fields are written by a stranger: the receiving end copies a slot once, checks, and only then acts.
 //
 //   small, middle   msg                      payload in the slot or the ring; done for the sender when published
-//   large           rts -> ack               the receiver fetched it, from where the sender said that it lies
+//   large           rts -> ack               the receiver fetched it, from where the sender said that it lies;
+//                          share before ack  both copied, as far as the sender is there
 //                   rts -> cts -> data ...   it cannot: the payload moves only when a buffer waits for it
 //   collective      coll, or rts with flag_coll  in a matching space of their own
 //   one-sided       write ... -> applied     on memory that is not fabric memory: the target's progress applies it
@@ -40,6 +41,7 @@ enum Op : std::uint8_t {
     op_result,    // What an atomic operation found.
     op_coll,      // Whole message of a collective; tag = whose group.
     op_applied,   // So many pieces of your writes were taken in since the first.
+    op_share,     // Help me to copy it.
 };
 
 enum Flag : std::uint8_t {
@@ -72,6 +74,13 @@ struct Cts {
     std::uint64_t id;       // The sender's.
     std::uint64_t receiver; // The receiver's, to go with the data.
     std::uint64_t wanted;   // At most `total`: less when the buffer is too small.
+};
+struct Share {             // Of a message that the receiver fetches: help, from the back. See share.hpp.
+    std::uint64_t id;      // The sender's.
+    std::uint64_t address; // Of the buffer, in the receiver's memory.
+    std::uint64_t wanted;
+    std::uint64_t chunk; // Bytes.
+    std::uint64_t ticket;
 };
 struct Data {
     std::uint64_t receiver; // op_data: from the cts. op_read_data: the reader's id.

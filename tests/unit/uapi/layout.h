@@ -389,6 +389,7 @@ static void print_layout(void) {
     F(nvlf_lane_credit, slots);
     F(nvlf_lane_credit, bytes);
     F(nvlf_lane_credit, reserved);
+    F(nvlf_lane_credit, user);
     S(nvlf_lane);
     F(nvlf_lane, credit);
     F(nvlf_lane, slot);

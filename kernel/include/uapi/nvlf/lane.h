@@ -43,7 +43,8 @@ struct nvlf_slot {
 struct nvlf_lane_credit {
 	__u64 slots; /* Slots consumed since the start. */
 	__u64 bytes; /* Data ring position up to which the consumer is done. */
-	__u64 reserved[14];
+	__u64 reserved[6];
+	__u64 user[8]; /* A cache line of its own, written by both ends: for what their libraries agree on. */
 };
 
 struct nvlf_lane {
