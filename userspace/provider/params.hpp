@@ -17,7 +17,7 @@ struct Params {
     std::uint32_t connect_timeout_ms = 30'000;   // How long a send waits for a service that is not there yet.
     std::size_t unexpected_limit = 64U << 20;    // Bytes of unmatched messages that an endpoint keeps.
     bool cma = true;                             // Copy between address spaces where the kernel allows it.
-    std::size_t rma_copy_from = 512;             // Least one-sided transfer that is worth a system call.
+    std::size_t rma_copy_from = 4096;            // Least one-sided transfer that is worth a system call.
     std::size_t share_from = 24U << 10;          // Least message that both ends copy.
 };
 

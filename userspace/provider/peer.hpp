@@ -43,11 +43,11 @@ struct TxOp : Pooled, ListHook {
     bool tagged = false;
     bool collective = false; // A message of a collective's, whose step `context` is.
     bool has_cq_data = false;
-    bool silent = false;      // An injected operation: counts, but reports only failure.
-    bool delivered = false;   // Of `large`: the receiver acknowledged.
-    bool unpublished = false; // One-sided, and not all of it is in the lane yet.
-    bool notify = false;      // One-sided: the target wants to hear of its end.
-    std::uint32_t error = 0;  // First refusal, FI_E*.
+    bool silent = false;          // An injected operation: counts, but reports only failure.
+    bool delivered = false;       // Of `large`: the receiver acknowledged.
+    bool unpublished = false;     // One-sided, and not all of it is in the lane yet.
+    bool notify = false;          // One-sided: the target wants to hear of its end.
+    std::uint32_t error = 0;      // First refusal, FI_E*.
     std::uint64_t last_write = 0; // Of `write`: the number of its last piece among those that went to the peer.
     Peer* peer = nullptr;
     TxContext* tx = nullptr; // Who hears of its end.
