@@ -320,11 +320,14 @@ int av_open(fid_domain* fid, fi_av_attr* attr, fid_av** ret_av, void* context) n
     if (attr == nullptr || ret_av == nullptr) return -FI_EINVAL;
     if (attr->name != nullptr) return -FI_ENOSYS; // Shared by several processes: not offered (FI_SHARED_AV).
     if ((attr->flags & ~(FI_EVENT | FI_SYMMETRIC)) != 0) return -FI_EBADFLAGS;
-    if (attr->type > FI_AV_TABLE || attr->rx_ctx_bits != 0 || attr->count > av_limit) return -FI_EINVAL;
+    if (attr->type > FI_AV_TABLE || attr->rx_ctx_bits < 0 || attr->rx_ctx_bits > rx_ctx_bits_limit ||
+        attr->count > av_limit)
+        return -FI_EINVAL;
     Domain& domain = domain_of(fid);
     Av* const av = new (std::nothrow) Av{domain};
     if (av == nullptr) return -FI_ENOMEM;
     if (attr->type == FI_AV_UNSPEC) attr->type = FI_AV_TABLE;
+    av->rx_ctx_bits = attr->rx_ctx_bits;
     av->async = (attr->flags & FI_EVENT) != 0;
     av->fid = {.fid = {.fclass = FI_CLASS_AV, .context = context, .ops = &av_fid_ops}, .ops = &av_ops};
     domain.refs.fetch_add(1, std::memory_order_acq_rel);

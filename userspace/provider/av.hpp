@@ -23,6 +23,7 @@ namespace nvlf::ofi {
 
 inline constexpr std::size_t av_chunk = 1024;
 inline constexpr std::size_t av_limit = 1024 * av_chunk; // Addresses of one vector.
+inline constexpr int rx_ctx_bits_limit = 8;              // Of an address, to name a receive context.
 
 struct Eq;
 
@@ -35,6 +36,7 @@ struct Av {
     std::atomic<int> refs{0}; // Endpoints bound to it.
     bool async = false;       // Opened with FI_EVENT: insertions are reported to the event queue.
     Eq* eq = nullptr;
+    int rx_ctx_bits = 0;                     // Uppermost bits of an address that name a receive context (fi_rx_addr).
     std::atomic<std::uint32_t> sets_made{0}; // Sets of its addresses that were ever opened (av_set.hpp).
 
     [[nodiscard]] bool lookup(fi_addr_t index, nvlf_addr& ret_addr) const noexcept {

@@ -29,6 +29,7 @@ inline constexpr std::uint64_t send_flags_known = FI_REMOTE_CQ_DATA | FI_COMPLET
         return -FI_EMSGSIZE;
     const EpFid& from = ep_fid_of(fid);
     request.tx = from.tx;
+    request.target = from.endpoint->target_of(request.to);
     return from.endpoint->send(request);
 }
 

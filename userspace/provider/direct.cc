@@ -176,7 +176,8 @@ bool Endpoint::try_direct(Peer& peer, const RmaRequest& request) noexcept {
 void Endpoint::finish_direct(Peer& peer, const RmaRequest& request, std::uint64_t events) noexcept {
     if (notifies(request, events)) // After the data: slots are released.
         notify(peer, request.write ? FI_REMOTE_WRITE : FI_REMOTE_READ, {request.segment.data(), request.segments},
-               request.local.total, (request.flags & FI_REMOTE_CQ_DATA) != 0 ? &request.cq_data : nullptr);
+               request.local.total, (request.flags & FI_REMOTE_CQ_DATA) != 0 ? &request.cq_data : nullptr,
+               target_of(request.to));
     request.tx->complete(request.completes_as(), request.flags, request.context, request.silent);
 }
 

@@ -18,6 +18,7 @@
 #include "none.hpp"
 #include "poll_set.hpp"
 #include "provider.hpp"
+#include "shared_context.hpp"
 
 namespace nvlf::ofi {
 namespace {
@@ -71,11 +72,11 @@ fi_ops_domain domain_ops{
     .av_open = av_open,
     .cq_open = cq_open,
     .endpoint = domain_endpoint,
-    .scalable_ep = none,
+    .scalable_ep = scalable_ep_open,
     .cntr_open = cntr_open,
     .poll_open = poll_set_open,
-    .stx_ctx = none,
-    .srx_ctx = none,
+    .stx_ctx = shared_tx_open,
+    .srx_ctx = shared_rx_open,
     .query_atomic = query_atomic,
     .query_collective = query_collective,
     .endpoint2 = none,

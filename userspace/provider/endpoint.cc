@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-// endpoint.cc - fi_endpoint(3): open, bind, enable, name, options, cancel, close.
+// endpoint.cc - fi_endpoint(3): open, bind, enable, name, close.
 #include "endpoint.hpp"
 #include "collectives.hpp"
 
@@ -13,52 +13,15 @@
 #include <new>
 
 #include "address.hpp"
+#include "ep_calls.hpp"
+#include "ep_queues.hpp"
 #include "none.hpp"
 #include "params.hpp"
 #include "provider.hpp"
+#include "shared_context.hpp"
 
 namespace nvlf::ofi {
 namespace {
-
-// ---- Binding ---------------------------------------------------------------------------------------------------------
-
-// `tx`, `rx`: what is being bound; nullptr: it has no such side.
-int bind_cq(TxContext* tx, RxBinding* rx, Cq& cq, std::uint64_t flags) noexcept {
-    if ((flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)) != 0) return -FI_EBADFLAGS;
-    const bool transmit = (flags & FI_TRANSMIT) != 0;
-    const bool receive = (flags & FI_RECV) != 0;
-    if (!transmit && !receive) return -FI_EINVAL;
-    if ((transmit && (tx == nullptr || tx->cq != nullptr)) || (receive && (rx == nullptr || rx->cq != nullptr)))
-        return -FI_EINVAL;
-    if (transmit) {
-        tx->cq = &cq;
-        tx->selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
-        cq.refs.fetch_add(1, std::memory_order_relaxed);
-    }
-    if (receive) {
-        rx->cq = &cq;
-        rx->selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
-        cq.refs.fetch_add(1, std::memory_order_relaxed);
-    }
-    return 0;
-}
-
-int bind_cntr(TxContext& tx, RxBinding& rx, Cntr& cntr, std::uint64_t flags) noexcept {
-    constexpr std::uint64_t known = FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-    if ((flags & ~known) != 0 || flags == 0) return -FI_EBADFLAGS;
-    const std::pair<std::uint64_t, Cntr**> places[] = {
-        {FI_SEND, &tx.send_cntr},   {FI_RECV, &rx.recv_cntr},
-        {FI_READ, &tx.read_cntr},   {FI_REMOTE_READ, &rx.remote_read_cntr},
-        {FI_WRITE, &tx.write_cntr}, {FI_REMOTE_WRITE, &rx.remote_write_cntr}};
-    for (const auto& [flag, place] : places)
-        if ((flags & flag) != 0 && *place != nullptr) return -FI_EINVAL;
-    for (const auto& [flag, place] : places) {
-        if ((flags & flag) == 0) continue;
-        *place = &cntr;
-        cntr.refs.fetch_add(1, std::memory_order_relaxed);
-    }
-    return 0;
-}
 
 // What is reported there: joined groups.
 int bind_eq(Endpoint& ep, Eq& eq, std::uint64_t flags) noexcept {
@@ -69,123 +32,104 @@ int bind_eq(Endpoint& ep, Eq& eq, std::uint64_t flags) noexcept {
     return 0;
 }
 
+template <class Shared>
+int bind_shared(Endpoint& ep, Shared& shared, Shared*& bound, bool wanted, std::uint64_t flags) noexcept {
+    if (flags != 0) return -FI_EBADFLAGS;
+    if (!wanted || bound != nullptr || &shared.domain != &ep.domain) return -FI_EINVAL;
+    bound = &shared;
+    shared.endpoints.fetch_add(1, std::memory_order_relaxed);
+    return 0;
+}
+
+// Its receives, what waits for them, and the lock of both are the endpoint's from here on.
+int bind_srx(Endpoint& ep, SharedRx& srx, std::uint64_t flags) noexcept {
+    const int ret = bind_shared(ep, srx, ep.shared_rx, ep.wants_shared_rx, flags);
+    if (ret != 0) return ret;
+    ep.store = &srx.store;
+    ep.rx_bindings.front().context = &srx.context;
+    return 0;
+}
+
 int ep_bind(::fid* object, ::fid* other, std::uint64_t flags) {
     Endpoint& ep = endpoint_of(reinterpret_cast<fid_ep*>(object));
     return other != nullptr ? ep.bind(other, flags) : -FI_EINVAL;
 }
 
-// ---- Options ---------------------------------------------------------------------------------------------------------
-
-int ep_getopt(fid* object, int level, int name, void* value, std::size_t* bytes) {
-    const RxContext& context = *ep_fid_of(object).rx;
-    if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
-    if (name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
-    if (value == nullptr || bytes == nullptr) return -FI_EINVAL;
-    if (*bytes < sizeof(std::size_t)) return -FI_ETOOSMALL;
-    std::memcpy(value, &context.min_multi_recv, sizeof(std::size_t));
-    *bytes = sizeof(std::size_t);
-    return 0;
-}
-
-int ep_setopt(fid* object, int level, int name, const void* value, std::size_t bytes) {
-    RxContext& context = *ep_fid_of(object).rx;
-    if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
-    if (name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
-    if (value == nullptr || bytes != sizeof(std::size_t)) return -FI_EINVAL;
-    const std::lock_guard guard{context.store.lock};
-    std::memcpy(&context.min_multi_recv, value, sizeof(std::size_t));
-    return 0;
-}
-
-int ep_control(fid* object, int command, void* arg) {
+int ep_control(::fid* object, int command, void* arg) {
     EpFid& ep = ep_fid_of(object);
-    switch (command) {
-    case FI_ENABLE: return ep.endpoint->enable();
-    case FI_GETOPSFLAG: {
-        if (arg == nullptr) return -FI_EINVAL;
-        auto& flags = *static_cast<std::uint64_t*>(arg);
-        if ((flags & FI_TRANSMIT) != 0 && (flags & FI_RECV) != 0) return -FI_EINVAL;
-        if ((flags & (FI_TRANSMIT | FI_RECV)) == 0) return -FI_EINVAL;
-        flags = (flags & FI_TRANSMIT) != 0 ? ep.tx_flags : ep.rx_flags;
-        return 0;
-    }
-    case FI_SETOPSFLAG: {
-        if (arg == nullptr) return -FI_EINVAL;
-        const std::uint64_t flags = *static_cast<const std::uint64_t*>(arg);
-        if ((flags & FI_TRANSMIT) != 0 && (flags & FI_RECV) != 0) return -FI_EINVAL;
-        if ((flags & FI_TRANSMIT) != 0) ep.tx_flags = flags & ~FI_TRANSMIT;
-        else if ((flags & FI_RECV) != 0) ep.rx_flags = flags & ~FI_RECV;
-        else return -FI_EINVAL;
-        return 0;
-    }
-    default: return -FI_ENOSYS;
-    }
-}
-
-ssize_t ep_cancel(fid* object, void* context) { return ep_fid_of(object).rx->cancel(context); }
-
-int ep_getname(fid* object, void* address, std::size_t* bytes) {
-    return endpoint_of(reinterpret_cast<fid_ep*>(object)).name(address, bytes);
+    return command == FI_ENABLE ? ep.endpoint->enable() : ep_control_common(ep, command, arg);
 }
 
 int ep_close(fid* object) {
     Endpoint& ep = endpoint_of(reinterpret_cast<fid_ep*>(object));
-    if (ep.mrs.load(std::memory_order_acquire) != 0) return -FI_EBUSY;
-    if (ep.collectives != nullptr && ep.collectives->any_group()) return -FI_EBUSY;
+    if (ep.busy()) return -FI_EBUSY;
     delete &ep;
     return 0;
 }
 
 fi_ops ep_fid_ops{sizeof(fi_ops), ep_close, ep_bind, ep_control, no_ops_open, no_tostr, no_ops_set};
-fi_ops_ep ep_ops{sizeof(fi_ops_ep), ep_cancel, ep_getopt, ep_setopt, none, none, none, none};
-fi_ops_cm ep_cm_ops{sizeof(fi_ops_cm), none, ep_getname, none, none, none, none, none, none, join_collective};
 
 } // namespace
 
 std::atomic<unsigned> Generation::forks{0};
 
-int endpoint_open(fid_domain* domain_fid, fi_info* info, fid_ep** ret_ep, void* context) noexcept try {
+int count_forks() noexcept {
     static const int counting =
         ::pthread_atfork(nullptr, nullptr, [] { Generation::forks.fetch_add(1, std::memory_order_relaxed); });
-    if (counting != 0) return -FI_ENOMEM;
+    return counting == 0 ? 0 : -FI_ENOMEM;
+}
+
+int endpoint_open(fid_domain* domain_fid, fi_info* info, fid_ep** ret_ep, void* context) noexcept try {
+    if (const int ret = count_forks(); ret != 0) return ret;
     Domain& domain = domain_of(domain_fid);
     if (ret_ep == nullptr || info->ep_attr == nullptr) return -FI_EINVAL;
     if (info->ep_attr->type != FI_EP_RDM && info->ep_attr->type != FI_EP_UNSPEC) return -FI_ENOSYS;
-    if (info->ep_attr->tx_ctx_cnt > 1 || info->ep_attr->rx_ctx_cnt > 1) return -FI_EINVAL;
-    auto endpoint = std::make_unique<Endpoint>(domain, *info);
+    const auto one = [](std::size_t contexts) { return contexts <= 1 || contexts == FI_SHARED_CONTEXT; };
+    if (!one(info->ep_attr->tx_ctx_cnt) || !one(info->ep_attr->rx_ctx_cnt)) return -FI_EINVAL; // fi_scalable_ep
+    auto endpoint = std::make_unique<Endpoint>(domain, *info, 1, 1);
+    endpoint->wants_shared_tx = info->ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT;
+    endpoint->wants_shared_rx = info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
+    endpoint->fid = {.fid = {.fclass = FI_CLASS_EP, .context = context, .ops = &ep_fid_ops},
+                     .ops = &ep_ops,
+                     .cm = &ep_cm_ops,
+                     .msg = &msg_ops,
+                     .rma = &rma_ops,
+                     .tagged = &tagged_ops,
+                     .atomic = &atomic_ops,
+                     .collective = &none_collective};
+    if (endpoint->wants_shared_rx) { // Receives are posted there.
+        endpoint->rx = nullptr;
+        endpoint->fid.msg = &msg_send_ops;
+        endpoint->fid.tagged = &tagged_send_ops;
+    }
     if ((info->caps & FI_COLLECTIVE) != 0) {
         endpoint->collectives = std::make_unique<Collectives>(*endpoint);
         endpoint->fid.collective = &collective_ops;
     }
-    endpoint->fid.fid.context = context;
     *ret_ep = &endpoint.release()->fid;
     return 0;
 } catch (const std::bad_alloc&) {
     return -FI_ENOMEM;
 }
 
-Endpoint::Endpoint(Domain& d, const fi_info& info)
+Endpoint::Endpoint(Domain& d, const fi_info& info, std::size_t transmit, std::size_t receive)
     : domain{d},
       caps{info.caps},
       order{info.tx_attr},
       own_store{d.locks(), params().unexpected_limit},
-      rx_bindings(1),
-      tx_contexts(1) {
-    own_contexts.push_back(std::make_unique<RxContext>(own_store, caps));
-    rx_bindings[0] = {.endpoint = this, .context = own_contexts[0].get(), .caps = caps};
+      rx_bindings(receive),
+      tx_contexts(transmit) {
+    for (RxBinding& binding : rx_bindings) {
+        own_contexts.push_back(std::make_unique<RxContext>(own_store, caps));
+        binding = {.endpoint = this, .context = own_contexts.back().get(), .caps = caps};
+    }
     endpoint = this;
-    rx = rx_bindings[0].context;
-    tx = &tx_contexts[0];
-    fid.fid.fclass = FI_CLASS_EP;
-    fid.fid.ops = &ep_fid_ops;
-    fid.ops = &ep_ops;
-    fid.cm = &ep_cm_ops;
-    fid.msg = &msg_ops;
-    fid.rma = &rma_ops;
-    fid.tagged = &tagged_ops;
-    fid.atomic = &atomic_ops;
-    fid.collective = &none_collective;
-    if (info.tx_attr != nullptr) tx_flags = info.tx_attr->op_flags;
+    rx = rx_bindings.front().context;
+    tx = &tx_contexts.front();
+    if (info.tx_attr != nullptr) {
+        tx_flags = info.tx_attr->op_flags;
+        msg_order = info.tx_attr->msg_order;
+    }
     if (info.rx_attr != nullptr) rx_flags = info.rx_attr->op_flags;
     if (info.src_addr != nullptr && info.src_addrlen >= sizeof(nvlf_addr)) {
         nvlf_addr wanted{};
@@ -197,11 +141,8 @@ Endpoint::Endpoint(Domain& d, const fi_info& info)
 
 Endpoint::~Endpoint() {
     domain.remove_endpoint(*this);
-    leave_queues();
-    leave_contexts();
-    for_each_queue([](auto* bound) {
-        if (bound != nullptr) bound->refs.fetch_sub(1, std::memory_order_relaxed);
-    });
+    leave();
+    each_side([](const auto& side) { release_queues(side); });
     if (av != nullptr) av->refs.fetch_sub(1, std::memory_order_relaxed);
     if (eq != nullptr) eq->refs.fetch_sub(1, std::memory_order_relaxed);
     ::explicit_bzero(proof.data(), sizeof proof); // Buffers of ours are the application's from here on.
@@ -217,24 +158,23 @@ Endpoint::~Endpoint() {
     for (auto& [key, memory] : published) (void)nvlf_mem_put(memory);
     peers.clear(); // Gives the channels back, which the endpoint must outlive.
     if (ep != nullptr) (void)nvlf_ep_put(ep);
+    if (shared_tx != nullptr) shared_tx->endpoints.fetch_sub(1, std::memory_order_acq_rel);
+    if (shared_rx != nullptr) shared_rx->endpoints.fetch_sub(1, std::memory_order_acq_rel);
     domain.refs.fetch_sub(1, std::memory_order_relaxed);
 }
 
 int Endpoint::bind(::fid* object, std::uint64_t flags) noexcept {
     if (ep != nullptr) return -FI_EOPBADSTATE;
     switch (object->fclass) {
-    case FI_CLASS_CQ: {
-        Cq& cq = cq_of(reinterpret_cast<fid_cq*>(object));
-        return &cq.domain == &domain ? bind_cq(&tx_contexts[0], &rx_bindings[0], cq, flags) : -FI_EINVAL;
-    }
-    case FI_CLASS_CNTR: {
-        Cntr& cntr = cntr_of(reinterpret_cast<fid_cntr*>(object));
-        return &cntr.domain == &domain ? bind_cntr(tx_contexts[0], rx_bindings[0], cntr, flags) : -FI_EINVAL;
-    }
+    case FI_CLASS_CQ:
+    case FI_CLASS_CNTR: return bind_queue(domain, &tx_contexts.front(), &rx_bindings.front(), *object, flags);
+    case FI_CLASS_STX_CTX: return bind_shared(*this, shared_tx_of(object), shared_tx, wants_shared_tx, flags);
+    case FI_CLASS_SRX_CTX: return bind_srx(*this, shared_rx_of(object), flags);
     case FI_CLASS_AV: {
         Av& vector = av_of(reinterpret_cast<fid_av*>(object));
         if (av != nullptr || &vector.domain != &domain) return -FI_EINVAL;
         av = &vector;
+        av_mask = ~fi_addr_t{0} >> vector.rx_ctx_bits;
         av->refs.fetch_add(1, std::memory_order_relaxed);
         return 0;
     }
@@ -247,7 +187,14 @@ int Endpoint::bind(::fid* object, std::uint64_t flags) noexcept {
 int Endpoint::enable() noexcept {
     if (ep != nullptr) return 0;
     if (av == nullptr) return -FI_ENOAV;
-    if ((caps & (FI_SEND | FI_MSG | FI_TAGGED)) != 0 && !any_queue()) return -FI_ENOCQ;
+    if ((wants_shared_tx && shared_tx == nullptr) || (wants_shared_rx && shared_rx == nullptr)) return -FI_EOPBADSTATE;
+    if (fid.fid.fclass == FI_CLASS_EP) {
+        bool reports = false;
+        each_side([&](auto& side) { reports = reports || has_queue(side); });
+        if (!reports && (caps & (FI_SEND | FI_MSG | FI_TAGGED)) != 0) return -FI_ENOCQ;
+        each_side([](auto& side) { side.enabled = true; });
+        if (shared_rx == nullptr) rx->open();
+    }
     if (const int refused = nvlf_ep_publish(domain.nvlf, domain.device, service, region_bytes, &ep); refused != 0) {
         FI_WARN(&provider, FI_LOG_EP_CTRL, "cannot publish an endpoint on device %u, service %llu: %s\n", domain.device,
                 static_cast<unsigned long long>(service), std::strerror(-refused));
@@ -256,48 +203,43 @@ int Endpoint::enable() noexcept {
     open_directory(*this);
     notices_seen = nvlf_ep_notices(ep);
     av_changes = av->changes();
-    int e = join_contexts();
-    if (e == 0) e = join_queues();
+    int e = join();
     if (e == 0 && !domain.add_endpoint(*this)) e = -FI_ENOMEM;
     if (e == 0) return 0;
-    leave_queues();
-    leave_contexts();
+    leave();
     (void)nvlf_ep_put(std::exchange(ep, nullptr));
     return e;
 }
 
-// From now on messages are matched.
-int Endpoint::join_contexts() noexcept {
-    const std::lock_guard guard{lock()};
-    for (RxBinding& binding : rx_bindings)
-        if (!binding.context->join(binding)) return -FI_ENOMEM;
-    return 0;
-}
-
-void Endpoint::leave_contexts() noexcept {
-    const std::lock_guard guard{lock()};
-    for (RxBinding& binding : rx_bindings) binding.context->leave(binding);
-}
-
-bool Endpoint::any_queue() const noexcept {
-    bool any = false;
-    for_each_queue([&](const auto* bound) { any = any || bound != nullptr; });
-    return any;
-}
-
-// From now on reads of these drive the endpoint. Counted: an object that serves two directions is joined twice.
-int Endpoint::join_queues() noexcept {
+// From now on messages are matched, and reads of the queues and counters of contexts that are enabled drive the endpoint.
+int Endpoint::join() noexcept {
+    {
+        const std::lock_guard guard{lock()};
+        for (RxBinding& binding : rx_bindings)
+            if (!binding.context->join(binding)) return -FI_ENOMEM;
+    }
     int e = 0;
-    for_each_queue([&](auto* bound) {
-        if (e == 0 && bound != nullptr && (e = bound->add_endpoint(*this)) == 0) ++joined;
+    each_side([&](auto& side) {
+        if (e == 0 && side.enabled) e = join_queues(*this, side);
     });
     return e;
 }
 
-void Endpoint::leave_queues() noexcept {
-    for_each_queue([&](auto* bound) {
-        if (bound != nullptr && joined > 0) bound->remove_endpoint(*this), --joined;
+void Endpoint::leave() noexcept {
+    each_side([this](auto& side) { leave_queues(*this, side); });
+    const std::lock_guard guard{lock()};
+    for (RxBinding& binding : rx_bindings) binding.context->leave(binding);
+}
+
+void Endpoint::disown(const TxContext& context) noexcept {
+    tx_ops.for_each_used([&](TxOp& op) {
+        if (op.tx == &context) op.tx = &nobody;
     });
+}
+
+bool Endpoint::busy() const noexcept {
+    return aliases.load(std::memory_order_acquire) != 0 || mrs.load(std::memory_order_acquire) != 0 ||
+           (collectives != nullptr && collectives->any_group());
 }
 
 int Endpoint::name(void* address, std::size_t* bytes) const noexcept {

@@ -5,7 +5,8 @@
 // rx_context.hpp) and the operations in flight. It moves only when the application calls: a send publishes slots at
 // once, and progress() reads every peer's lane, answers, and pushes what waits. Its parts lie in files of their own:
 //
-//   endpoint.cc  the object: open, bind, enable, options, cancel, close
+//   endpoint.cc  the object: open, bind, enable, close; ep_calls.cc what aliases and contexts answer alike
+//   scalable_ep.cc shared_context.cc   several contexts of one endpoint, one of several endpoints
 //   peers.cc     first contact, acceptance, death
 //   send.cc      messages out: eager, rendezvous, streams, answers
 //   receive.cc   receives posted, matched, filled; multi-receive
@@ -87,20 +88,24 @@ struct Ordering {
 
 struct Collectives;
 
+struct SharedRx;
+struct SharedTx;
+
 struct Endpoint : EpFid {
     using Clock = std::chrono::steady_clock;
 
     Domain& domain;
     std::uint64_t caps = 0;
     const Ordering order;
-    std::uint64_t service = 0; // Name under which it is published; 0: none.
+    std::uint64_t msg_order = 0; // Of transmits, as it was opened with.
+    std::uint64_t service = 0;   // Name under which it is published; 0: none.
     Generation generation;
     std::atomic<int> mrs{0};              // Registrations bound to it: it must outlive them.
     std::array<std::uint64_t, 2> proof{}; // That memory is ours (cma.hpp).
     int armed = 0;                        // Sleepers.
-    int joined = 0;                       // Queues and counters that drive it, in the order of join_queues.
 
-    Endpoint(Domain& d, const fi_info& info); // Throws bad_alloc.
+    // With so many transmit and receive contexts. Throws bad_alloc.
+    Endpoint(Domain& d, const fi_info& info, std::size_t transmit, std::size_t receive);
     Endpoint(const Endpoint&) = delete;
     Endpoint& operator=(const Endpoint&) = delete;
     ~Endpoint();
@@ -109,16 +114,15 @@ struct Endpoint : EpFid {
     [[nodiscard]] int bind(::fid* object, std::uint64_t flags) noexcept;
     [[nodiscard]] int enable() noexcept;
     [[nodiscard]] int name(void* address, std::size_t* bytes) const noexcept;
-    [[nodiscard]] bool any_queue() const noexcept; // Bound: a completion queue or a counter.
-    [[nodiscard]] int join_contexts() noexcept;
-    void leave_contexts() noexcept;
-    [[nodiscard]] int join_queues() noexcept;
-    void leave_queues() noexcept;
-    // All places for a completion queue or counter, empty or not, in the same order each time.
+    [[nodiscard]] bool busy() const noexcept; // Something that the application still holds depends on it.
+    [[nodiscard]] int join() noexcept;
+    void leave() noexcept;
+    void disown(const TxContext& context) noexcept; // Under lock(): its operations end in silence.
+    // f(TxContext or RxBinding) for all of them.
     template <class F>
-    void for_each_queue(F&& f) const {
-        for (const TxContext& t : tx_contexts) f(t.cq), f(t.send_cntr), f(t.read_cntr), f(t.write_cntr);
-        for (const RxBinding& r : rx_bindings) f(r.cq), f(r.recv_cntr), f(r.remote_read_cntr), f(r.remote_write_cntr);
+    void each_side(F&& f) {
+        for (TxContext& side : tx_contexts) f(side);
+        for (RxBinding& side : rx_bindings) f(side);
     }
     [[nodiscard]] bool inherited() const noexcept { return generation.inherited(); }
     [[nodiscard]] bool may_send() const noexcept { return ep != nullptr && av != nullptr; }
@@ -137,9 +141,14 @@ struct Endpoint : EpFid {
 
     // peers.cc
     [[nodiscard]] Peer* peer_for(fi_addr_t to, ssize_t& error) noexcept {
-        if (is_live(to)) [[likely]]
-            return by_addr[to];
-        return contact(to, error);
+        const fi_addr_t index = to & av_mask;
+        if (is_live(index)) [[likely]]
+            return by_addr[index];
+        return contact(index, error);
+    }
+    // The upper bits of an address may name a receive context there (fi_rx_addr); the others are the peer's index.
+    [[nodiscard]] std::uint32_t target_of(fi_addr_t to) const noexcept {
+        return (to & ~av_mask) == 0 ? 0 : static_cast<std::uint32_t>(to >> (64 - av->rx_ctx_bits));
     }
     [[nodiscard]] Peer* contact(fi_addr_t to, ssize_t& error) noexcept;
     [[nodiscard]] Peer* known(const nvlf_addr& address) noexcept;
@@ -191,6 +200,12 @@ struct Endpoint : EpFid {
     void maybe_finish(TxOp& op) noexcept;
 
     // receive.cc
+    // nullptr: we have no such receive context.
+    [[nodiscard]] RxBinding* binding_for(std::uint64_t context) noexcept {
+        return context < rx_bindings.size() ? &rx_bindings[context] : nullptr;
+    }
+    [[nodiscard]] const std::byte* read_header(const nvlf_slot& slot, Envelope& ret_message) noexcept;
+    [[nodiscard]] bool refuse(const Envelope& message, const nvlf_slot& slot) noexcept;
     [[nodiscard]] bool on_msg(Peer& peer, const nvlf_slot& slot) noexcept;
     [[nodiscard]] bool on_rts(Peer& peer, const nvlf_slot& slot) noexcept;
     [[nodiscard]] bool on_data(Peer& peer, const nvlf_slot& slot) noexcept;
@@ -269,9 +284,10 @@ struct Endpoint : EpFid {
 
     // events.cc
     [[nodiscard]] std::uint64_t events_of(const Mr& mr) const noexcept;
+    [[nodiscard]] std::uint64_t counted_access() const noexcept;
     [[nodiscard]] bool wants_notify(std::uint64_t key, std::uint64_t access) const noexcept;
     void notify(Peer& peer, std::uint64_t access, std::span<const RmaSegment> segments, std::uint64_t bytes,
-                const std::uint64_t* cq_data) noexcept;
+                const std::uint64_t* cq_data, std::uint32_t target = 0) noexcept;
     [[nodiscard]] bool on_notify(Peer& peer, const nvlf_slot& slot) noexcept;
     void count_access(std::uint64_t access, std::span<const RmaSegment> segments) noexcept;
 
@@ -284,6 +300,7 @@ struct Endpoint : EpFid {
     void look_around(bool busy) noexcept;
 
     Av* av = nullptr;
+    fi_addr_t av_mask = ~fi_addr_t{0}; // Of an address, what is an index of `av`.
     Eq* eq = nullptr;
     std::unique_ptr<Collectives> collectives; // Only with FI_COLLECTIVE.
     RxStore own_store;
@@ -291,6 +308,11 @@ struct Endpoint : EpFid {
     std::vector<std::unique_ptr<RxContext>> own_contexts;
     std::vector<RxBinding> rx_bindings; // By number of the receive context, and at their places for good.
     std::vector<TxContext> tx_contexts; // Likewise.
+    TxContext nobody;                   // Of operations whose context was closed.
+    SharedTx* shared_tx = nullptr;      // Bound to it,
+    SharedRx* shared_rx = nullptr;      // and whose store is ours.
+    bool wants_shared_tx = false;       // Must be bound to it before it is enabled.
+    bool wants_shared_rx = false;
 
     ::nvlf_ep* ep = nullptr; // Published by enable().
     std::uint32_t notices_seen = 0;
@@ -333,8 +355,8 @@ struct Endpoint : EpFid {
 // Makes the endpoint's region ready for registrations (direct.cc).
 void open_directory(Endpoint& endpoint) noexcept;
 
-extern fi_ops_msg msg_ops;
-extern fi_ops_tagged tagged_ops;
+extern fi_ops_msg msg_ops, msg_send_ops, msg_receive_ops;
+extern fi_ops_tagged tagged_ops, tagged_send_ops, tagged_receive_ops;
 extern fi_ops_rma rma_ops;
 extern fi_ops_atomic atomic_ops;
 

@@ -14,6 +14,8 @@ struct Mr;
 
 // fi_endpoint. The domain and the info have been checked for NULL.
 int endpoint_open(fid_domain* domain, fi_info* info, fid_ep** ret_ep, void* context) noexcept;
+// fi_scalable_ep, which checks by itself.
+int scalable_ep_open(fid_domain* domain, fi_info* info, fid_ep** ret_sep, void* context) noexcept;
 
 // Handles what waits in the lanes, and what was waiting for room in them. Takes the endpoint's lock: the caller holds at
 // most the lock of a list of endpoints. Harmless before FI_ENABLE.

@@ -24,6 +24,8 @@ struct EpFid {
     RxContext* rx = nullptr;      // nullptr: receives are posted elsewhere, or nowhere.
     std::uint64_t tx_flags = 0;   // Default operation flags.
     std::uint64_t rx_flags = 0;
+    int hmem_p2p = FI_HMEM_P2P_ENABLED; // FI_OPT_FI_HMEM_P2P: remembered, and makes no difference.
+    std::atomic<int> aliases{0};        // It must outlive them.
 };
 
 [[nodiscard]] inline EpFid& ep_fid_of(fid_ep* f) noexcept { return *reinterpret_cast<EpFid*>(f); }
@@ -38,5 +40,8 @@ struct Generation {
 
     [[nodiscard]] bool inherited() const noexcept { return born != forks.load(std::memory_order_relaxed); }
 };
+
+// Starts counting forks; once is enough. 0 or -FI_ENOMEM.
+[[nodiscard]] int count_forks() noexcept;
 
 } // namespace nvlf::ofi

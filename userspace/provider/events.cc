@@ -14,17 +14,22 @@ namespace nvlf::ofi {
 
 static_assert(sizeof(wire::Notify) + iov_limit * sizeof(std::uint64_t) <= NVLF_SLOT_DATA);
 
+// What the counters of any receive context count.
+std::uint64_t Endpoint::counted_access() const noexcept {
+    std::uint64_t access = 0;
+    for (const RxBinding& binding : rx_bindings)
+        access |= (binding.remote_read_cntr != nullptr ? FI_REMOTE_READ : 0) |
+                  (binding.remote_write_cntr != nullptr ? FI_REMOTE_WRITE : 0);
+    return access;
+}
+
 // Access to this registration through this endpoint of which somebody here wants to hear: FI_REMOTE_READ, FI_REMOTE_WRITE.
 std::uint64_t Endpoint::events_of(const Mr& mr) const noexcept {
-    const RxBinding& binding = rx_bindings.front();
-    const bool writes = binding.remote_write_cntr != nullptr || mr.remote_write_cntr != nullptr;
-    return (binding.remote_read_cntr != nullptr ? FI_REMOTE_READ : 0) | (writes ? FI_REMOTE_WRITE : 0);
+    return counted_access() | (mr.remote_write_cntr != nullptr ? FI_REMOTE_WRITE : 0);
 }
 
 bool Endpoint::wants_notify(std::uint64_t key, std::uint64_t access) const noexcept {
-    const RxBinding& binding = rx_bindings.front();
-    if (binding.remote_read_cntr == nullptr && binding.remote_write_cntr == nullptr && !domain.counted_mrs.load())
-        return false;
+    if (counted_access() == 0 && !domain.counted_mrs.load()) return false;
     bool wanted = false;
     domain.mrs.look_at(key, [&](const Mr& mr) { wanted = (events_of(mr) & access) != 0; });
     return wanted;
@@ -32,10 +37,10 @@ bool Endpoint::wants_notify(std::uint64_t key, std::uint64_t access) const noexc
 
 // To be called when the operation is complete: slots are released after what was written before them.
 void Endpoint::notify(Peer& peer, std::uint64_t access, std::span<const RmaSegment> segments, std::uint64_t bytes,
-                      const std::uint64_t* cq_data) noexcept {
+                      const std::uint64_t* cq_data, std::uint32_t target) noexcept {
     nvlf_slot slot{};
     slot.op = wire::op_notify;
-    slot.tag = access;
+    slot.tag = access | std::uint64_t{target} << wire::notify_context;
     slot.flags = cq_data != nullptr ? std::uint8_t{wire::flag_cq_data} : std::uint8_t{0};
     wire::put(slot, wire::Notify{bytes, cq_data != nullptr ? *cq_data : 0});
     std::size_t at = sizeof(wire::Notify);
@@ -54,14 +59,16 @@ bool Endpoint::on_notify(Peer& peer, const nvlf_slot& slot) noexcept {
     const std::size_t segments = (slot.len - sizeof notify) / sizeof segment[0].key;
     for (std::size_t i = 0; i < segments; ++i)
         std::memcpy(&segment[i].key, slot.data + sizeof notify + i * sizeof segment[i].key, sizeof segment[i].key);
-    const RxBinding& binding = rx_bindings.front();
+    const RxBinding* const named = binding_for(slot.tag >> wire::notify_context);
+    if (named == nullptr) return true;
+    const RxBinding& binding = *named;
     // Who asked for none of this is told of none.
     if ((slot.flags & wire::flag_cq_data) != 0 && binding.cq != nullptr && (binding.caps & FI_REMOTE_WRITE) != 0) {
         if (binding.cq->crowded()) return false; // Its lane waits until the application has read some.
         binding.cq->push(
             {.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, .len = notify.bytes, .data = notify.cq_data});
     }
-    count_access(slot.tag, {segment.data(), segments});
+    count_access(slot.tag & (FI_REMOTE_READ | FI_REMOTE_WRITE), {segment.data(), segments});
     return true;
 }
 
@@ -69,9 +76,9 @@ bool Endpoint::on_notify(Peer& peer, const nvlf_slot& slot) noexcept {
 // once, as what it was for its initiator; a registration counts once what changed it. The keys are a stranger's words: who
 // has none to our memory is not counted.
 void Endpoint::count_access(std::uint64_t access, std::span<const RmaSegment> segments) noexcept {
-    const RxBinding& binding = rx_bindings.front();
-    Cntr* cntr = (access & FI_REMOTE_READ) != 0 ? binding.remote_read_cntr : binding.remote_write_cntr;
-    if (cntr == nullptr && !domain.counted_mrs.load()) return;
+    const std::uint64_t kind = (access & FI_REMOTE_READ) != 0 ? FI_REMOTE_READ : FI_REMOTE_WRITE;
+    const bool counted = (counted_access() & kind) != 0;
+    if (!counted && !domain.counted_mrs.load()) return;
     bool known = false;
     for (auto at = segments.begin(); at != segments.end(); ++at) {
         if (std::any_of(segments.begin(), at, [&](const RmaSegment& s) { return s.key == at->key; })) continue;
@@ -81,7 +88,11 @@ void Endpoint::count_access(std::uint64_t access, std::span<const RmaSegment> se
             if ((access & FI_REMOTE_WRITE) != 0 && mr.remote_write_cntr != nullptr) mr.remote_write_cntr->add(1);
         });
     }
-    if (known && cntr != nullptr) cntr->add(1);
+    if (!known || !counted) return;
+    for (const RxBinding& binding : rx_bindings) {
+        Cntr* const cntr = kind == FI_REMOTE_READ ? binding.remote_read_cntr : binding.remote_write_cntr;
+        if (cntr != nullptr) cntr->add(1);
+    }
 }
 
 } // namespace nvlf::ofi

@@ -19,7 +19,8 @@ namespace {
 // Capabilities that an application must ask for; the others come for free and are always given. DIRECTED_RECV is among
 // the first because receives would otherwise have to look at a source that the application never meant to set.
 constexpr std::uint64_t primary_caps =
-    FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_COLLECTIVE | FI_DIRECTED_RECV | FI_HMEM;
+    FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_COLLECTIVE | FI_DIRECTED_RECV | FI_HMEM | FI_NAMED_RX_CTX;
+constexpr std::size_t eps_per_context = NVLF_MAX_ENDPOINTS_PER_FILE; // As many as a domain has.
 constexpr std::uint64_t message_directions = FI_SEND | FI_RECV;
 constexpr std::uint64_t rma_directions = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 constexpr std::uint64_t directions = message_directions | rma_directions;
@@ -93,8 +94,10 @@ int check_domain(std::uint32_t version, const fi_domain_attr& attr) noexcept {
     if (attr.mr_key_size > mr_key_size) return refuse("mr_key_size", attr.mr_key_size, mr_key_size);
     if (!mr_mode_ok(version, attr.mr_mode))
         return refuse("mr_mode", static_cast<unsigned>(attr.mr_mode), static_cast<unsigned>(mr_mode_bits_known));
-    if (attr.max_ep_tx_ctx > 1) return refuse("max_ep_tx_ctx", attr.max_ep_tx_ctx, 1);
-    if (attr.max_ep_rx_ctx > 1) return refuse("max_ep_rx_ctx", attr.max_ep_rx_ctx, 1);
+    if (attr.max_ep_tx_ctx > contexts_per_ep) return refuse("max_ep_tx_ctx", attr.max_ep_tx_ctx, contexts_per_ep);
+    if (attr.max_ep_rx_ctx > contexts_per_ep) return refuse("max_ep_rx_ctx", attr.max_ep_rx_ctx, contexts_per_ep);
+    if (attr.max_ep_stx_ctx > eps_per_context) return refuse("max_ep_stx_ctx", attr.max_ep_stx_ctx, eps_per_context);
+    if (attr.max_ep_srx_ctx > eps_per_context) return refuse("max_ep_srx_ctx", attr.max_ep_srx_ctx, eps_per_context);
     if (attr.cq_cnt > cqs_per_domain) return refuse("cq_cnt", attr.cq_cnt, cqs_per_domain);
     if (attr.ep_cnt > NVLF_MAX_ENDPOINTS_PER_FILE) return refuse("ep_cnt", attr.ep_cnt, NVLF_MAX_ENDPOINTS_PER_FILE);
     if (version < FI_VERSION(1, 5)) return 0; // What follows came with 1.5; an older struct has no such fields.
@@ -107,6 +110,8 @@ int check_domain(std::uint32_t version, const fi_domain_attr& attr) noexcept {
     return 0;
 }
 
+bool ctx_cnt_ok(std::size_t contexts) noexcept { return contexts <= contexts_per_ep || contexts == FI_SHARED_CONTEXT; }
+
 int check_ep(const fi_ep_attr& attr) noexcept {
     if (attr.type != FI_EP_UNSPEC && attr.type != FI_EP_RDM) return refuse("endpoint type", attr.type, FI_EP_RDM);
     if (attr.protocol != FI_PROTO_UNSPEC && attr.protocol != protocol_nvlf)
@@ -114,8 +119,8 @@ int check_ep(const fi_ep_attr& attr) noexcept {
     if (attr.protocol_version > protocol_version)
         return refuse("protocol version", attr.protocol_version, protocol_version);
     if (attr.max_msg_size > max_msg_size) return refuse("max_msg_size", attr.max_msg_size, max_msg_size);
-    if (attr.tx_ctx_cnt > 1) return refuse("tx_ctx_cnt (no shared or scalable contexts)", attr.tx_ctx_cnt, 1);
-    if (attr.rx_ctx_cnt > 1) return refuse("rx_ctx_cnt (no shared or scalable contexts)", attr.rx_ctx_cnt, 1);
+    if (!ctx_cnt_ok(attr.tx_ctx_cnt)) return refuse("tx_ctx_cnt", attr.tx_ctx_cnt, contexts_per_ep);
+    if (!ctx_cnt_ok(attr.rx_ctx_cnt)) return refuse("rx_ctx_cnt", attr.rx_ctx_cnt, contexts_per_ep);
     if (attr.auth_key_size != 0) return refuse("auth_key_size", attr.auth_key_size, 0);
     return 0;
 }
@@ -165,10 +170,10 @@ void fill_domain(std::uint32_t version, const fi_domain_attr* hints, fi_domain_a
     attr.ep_cnt = NVLF_MAX_ENDPOINTS_PER_FILE;
     attr.tx_ctx_cnt = or_ours(want.tx_ctx_cnt, std::size_t{NVLF_MAX_ENDPOINTS_PER_FILE});
     attr.rx_ctx_cnt = or_ours(want.rx_ctx_cnt, std::size_t{NVLF_MAX_ENDPOINTS_PER_FILE});
-    attr.max_ep_tx_ctx = 1;
-    attr.max_ep_rx_ctx = 1;
-    attr.max_ep_stx_ctx = 0;
-    attr.max_ep_srx_ctx = 0;
+    attr.max_ep_tx_ctx = contexts_per_ep;
+    attr.max_ep_rx_ctx = contexts_per_ep;
+    attr.max_ep_stx_ctx = eps_per_context;
+    attr.max_ep_srx_ctx = eps_per_context;
     attr.cntr_cnt = cntrs_per_domain;
     attr.mr_iov_limit = mr_iov_limit;
     attr.caps = domain_caps;
@@ -272,6 +277,26 @@ std::uint64_t mr_mode_bits(int mr_mode) noexcept {
     if (mr_mode == FI_MR_BASIC) return mr_mode_basic_bits;
     if (mr_mode == FI_MR_SCALABLE) return 0;
     return static_cast<std::uint64_t>(mr_mode) & mr_mode_bits_known;
+}
+
+int check_tx_attr(const fi_tx_attr& attr, std::uint64_t caps) noexcept {
+    const int ret = check_tx(attr);
+    return ret == 0 && !subset(attr.caps & tx_caps, caps) ? refuse("tx context caps", attr.caps, caps) : ret;
+}
+
+int check_rx_attr(const fi_rx_attr& attr, std::uint64_t caps) noexcept {
+    const int ret = check_rx(attr);
+    return ret == 0 && !subset(attr.caps & rx_caps, caps) ? refuse("rx context caps", attr.caps, caps) : ret;
+}
+
+void fill_tx_attr(fi_tx_attr& attr, std::uint64_t caps, std::uint64_t order) noexcept {
+    const fi_tx_attr wanted = attr;
+    fill_tx(&wanted, attr, caps, order);
+}
+
+void fill_rx_attr(fi_rx_attr& attr, std::uint64_t caps) noexcept {
+    const fi_rx_attr wanted = attr;
+    fill_rx(&wanted, attr, caps);
 }
 
 } // namespace nvlf::ofi

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "av.hpp"
 #include "buffers.hpp"
 #include "nvlf/nvlf.h"
 
@@ -22,6 +23,7 @@ inline constexpr std::uint32_t protocol_version = 1;
 inline constexpr std::size_t inject_size = 4096;
 inline constexpr std::size_t rma_iov_limit = iov_limit;
 inline constexpr std::size_t queue_size = 1024; // Of a transmit and a receive context.
+inline constexpr std::size_t contexts_per_ep = std::size_t{1} << rx_ctx_bits_limit; // Of either kind.
 inline constexpr std::size_t cq_data_size = sizeof(std::uint64_t);
 inline constexpr std::size_t mr_key_size = sizeof(std::uint64_t);
 // More than a process can address, less than what makes sums of four lengths overflow.
@@ -29,8 +31,8 @@ inline constexpr std::size_t max_msg_size = std::size_t{1} << 40;
 // Every bit is a field of its own: any mask may be used.
 inline constexpr std::uint64_t mem_tag_format = 0xaaaaaaaaaaaaaaaaULL;
 
-inline constexpr std::uint64_t tx_caps =
-    FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_COLLECTIVE | FI_HMEM | FI_FENCE | FI_SEND | FI_READ | FI_WRITE;
+inline constexpr std::uint64_t tx_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_COLLECTIVE | FI_HMEM | FI_FENCE |
+                                         FI_NAMED_RX_CTX | FI_SEND | FI_READ | FI_WRITE;
 inline constexpr std::uint64_t rx_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_COLLECTIVE | FI_HMEM | FI_RECV |
                                          FI_REMOTE_READ | FI_REMOTE_WRITE | FI_SOURCE | FI_DIRECTED_RECV |
                                          FI_MULTI_RECV | FI_RMA_EVENT;
@@ -66,6 +68,12 @@ int getinfo(std::uint32_t version, const char* node, const char* service, std::u
 
 // Sets everything but names and addresses: what we offer, as far as the hints (may be NULL) want it.
 void fill_info(std::uint32_t version, const fi_info* hints, fi_info& info) noexcept;
+
+// The same for one context of an endpoint or domain with these capabilities.
+[[nodiscard]] int check_tx_attr(const fi_tx_attr& attr, std::uint64_t caps) noexcept;
+[[nodiscard]] int check_rx_attr(const fi_rx_attr& attr, std::uint64_t caps) noexcept;
+void fill_tx_attr(fi_tx_attr& attr, std::uint64_t caps, std::uint64_t order) noexcept;
+void fill_rx_attr(fi_rx_attr& attr, std::uint64_t caps) noexcept;
 
 // The FI_MR_* bits that an application's mr_mode asks for, the old enumeration (FI_MR_BASIC, FI_MR_SCALABLE) resolved.
 [[nodiscard]] std::uint64_t mr_mode_bits(int mr_mode) noexcept;

@@ -89,7 +89,8 @@ int mr_control(fid* object, int command, void* arg) {
 int bind_endpoint(Mr& mr, Endpoint& endpoint, std::uint64_t flags) noexcept try {
     if (flags != 0) return -FI_EBADFLAGS;
     if (&endpoint.domain != &mr.domain) return -FI_EINVAL;
-    if (std::find(mr.endpoints.begin(), mr.endpoints.end(), &endpoint) != mr.endpoints.end()) return -FI_EINVAL;
+    if (std::find(mr.endpoints.begin(), mr.endpoints.end(), &endpoint) != mr.endpoints.end())
+        return endpoint.fid.fid.fclass == FI_CLASS_SEP ? 0 : -FI_EINVAL; // By another of its contexts.
     mr.domain.bind_mr(mr, [&] { mr.endpoints.push_back(&endpoint); });
     endpoint.mrs.fetch_add(1, std::memory_order_relaxed);
     return 0;
@@ -114,7 +115,9 @@ int mr_bind(fid* object, fid* other, std::uint64_t flags) {
     if (other == nullptr) return -FI_EINVAL;
     if (mr.enabled && mr.starts_disabled) return -FI_EOPBADSTATE;
     switch (other->fclass) {
-    case FI_CLASS_EP: return bind_endpoint(mr, endpoint_of(reinterpret_cast<fid_ep*>(other)), flags);
+    case FI_CLASS_EP:
+    case FI_CLASS_SEP:
+    case FI_CLASS_RX_CTX: return bind_endpoint(mr, endpoint_of(reinterpret_cast<fid_ep*>(other)), flags);
     case FI_CLASS_CNTR:
         if ((mr.domain.caps & FI_RMA_EVENT) == 0) return -FI_ENOSYS; // Nobody would count.
         return bind_cntr(mr, cntr_of(reinterpret_cast<fid_cntr*>(other)), flags);

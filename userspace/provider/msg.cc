@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // msg.cc - fi_msg(3): untagged messages.
 #include "calls.hpp"
+#include "none.hpp"
 
 namespace nvlf::ofi {
 namespace {
@@ -60,5 +61,10 @@ ssize_t msg_injectdata(fid_ep* ep, const void* buf, std::size_t len, std::uint64
 
 fi_ops_msg msg_ops{sizeof(fi_ops_msg), msg_recv,    msg_recvv,  msg_recvmsg,  msg_send,
                    msg_sendv,          msg_sendmsg, msg_inject, msg_senddata, msg_injectdata};
+
+fi_ops_msg msg_send_ops{sizeof(fi_ops_msg), none,        none,       none,         msg_send,
+                        msg_sendv,          msg_sendmsg, msg_inject, msg_senddata, msg_injectdata};
+
+fi_ops_msg msg_receive_ops{sizeof(fi_ops_msg), msg_recv, msg_recvv, msg_recvmsg, none, none, none, none, none, none};
 
 } // namespace nvlf::ofi

@@ -18,6 +18,19 @@ fi_ops_atomic none_atomic{
 fi_ops_collective none_collective{
     sizeof(fi_ops_collective), none, none, none, none, none, none, none, none, none, none, none};
 
+fi_ops_msg idle_msg{sizeof(fi_ops_msg), none,        none,        none,        not_enabled,
+                    not_enabled,        not_enabled, not_enabled, not_enabled, not_enabled};
+
+fi_ops_rma idle_rma{sizeof(fi_ops_rma), not_enabled, not_enabled, not_enabled, not_enabled,
+                    not_enabled,        not_enabled, not_enabled, not_enabled, not_enabled};
+
+fi_ops_tagged idle_tagged{sizeof(fi_ops_tagged), none,        none,        none,        not_enabled,
+                          not_enabled,           not_enabled, not_enabled, not_enabled, not_enabled};
+
+fi_ops_atomic idle_atomic{sizeof(fi_ops_atomic), not_enabled, not_enabled, not_enabled, not_enabled,
+                          not_enabled,           not_enabled, not_enabled, not_enabled, not_enabled,
+                          not_enabled,           not_enabled, not_enabled, not_enabled};
+
 int no_bind(fid*, fid*, std::uint64_t) { return -FI_ENOSYS; }
 int no_control(fid*, int, void*) { return -FI_ENOSYS; }
 int no_ops_open(fid*, const char*, std::uint64_t, void**, void*) { return -FI_ENOSYS; }

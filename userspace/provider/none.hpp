@@ -7,7 +7,8 @@
 //
 //     fi_ops_cm cm_ops{sizeof(fi_ops_cm), none, ep_getname, none, ...};
 //
-// -Wmissing-field-initializers then finds the table that forgot a member.
+// -Wmissing-field-initializers then finds the table that forgot a member. `not_enabled` does the same for calls that an
+// object will answer once it is enabled.
 #pragma once
 
 #include <rdma/fi_atomic.h>
@@ -25,7 +26,8 @@
 
 namespace nvlf::ofi {
 
-struct None {
+template <int Error>
+struct Refusal {
     template <class R, class... Args>
     using Function = R (*)(Args...);
 
@@ -33,11 +35,12 @@ struct None {
     constexpr operator Function<R, Args...>() const noexcept {
         return [](Args...) -> R {
             if constexpr (std::is_pointer_v<R>) return nullptr;
-            else if constexpr (!std::is_void_v<R>) return static_cast<R>(-FI_ENOSYS);
+            else if constexpr (!std::is_void_v<R>) return static_cast<R>(-Error);
         };
     }
 };
-inline constexpr None none;
+inline constexpr Refusal<FI_ENOSYS> none;
+inline constexpr Refusal<FI_EOPBADSTATE> not_enabled;
 
 // Whole tables, for what an endpoint does not offer at all.
 extern fi_ops_cm none_cm;
@@ -46,6 +49,12 @@ extern fi_ops_rma none_rma;
 extern fi_ops_tagged none_tagged;
 extern fi_ops_atomic none_atomic;
 extern fi_ops_collective none_collective;
+
+// Of a transmit context that is not enabled yet.
+extern fi_ops_msg idle_msg;
+extern fi_ops_rma idle_rma;
+extern fi_ops_tagged idle_tagged;
+extern fi_ops_atomic idle_atomic;
 
 // fi_control and fi_bind of objects that have no such thing.
 int no_bind(fid* object, fid* other, std::uint64_t flags);

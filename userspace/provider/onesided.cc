@@ -33,6 +33,7 @@ ssize_t Endpoint::start(Peer& peer, const RmaRequest& request) noexcept {
     op->notify = false;
     op->has_cq_data = (request.flags & FI_REMOTE_CQ_DATA) != 0;
     op->cq_data = request.cq_data;
+    op->target = target_of(request.to);
     op->local = request.local;
     if ((request.flags & FI_INJECT) != 0 && request.local.total > 0) { // The caller's buffer is free when we return.
         op->copy.reset(new (std::nothrow) std::byte[request.local.total]);

@@ -54,6 +54,7 @@ struct TxOp : Pooled, ListHook {
     void* context = nullptr;
     std::uint64_t flags = 0;
     std::uint64_t cq_data = 0;
+    std::uint32_t target = 0; // The receive context of the peer's that hears of cq_data.
     Buffers local;
     std::unique_ptr<std::byte[]> copy; // Owns what `local` points to, when the caller may reuse its buffer at once.
     std::size_t total = 0;             // To stream: less than local.total when the receiver wants less.

@@ -11,6 +11,7 @@
 
 #include "collectives.hpp"
 #include "endpoint.hpp"
+#include "provider.hpp"
 
 namespace nvlf::ofi {
 
@@ -26,14 +27,35 @@ RxContext::~RxContext() {
 
 bool RxContext::join(RxBinding& binding) noexcept try {
     bindings.push_back(&binding);
-    closed = 0;
     return true;
 } catch (const std::bad_alloc&) {
     return false;
 }
 
+// Closing a context of several, or an endpoint of several at one context: the others live on. What comes in for these
+// receives finds nothing any more.
+void RxContext::give_up_in_flight(const RxBinding& binding) noexcept {
+    store.ops.for_each_used([&](RxOp& op) {
+        const Envelope& m = op.message;
+        if (m.binding != &binding || !m.rendezvous || m.collective || op.got >= op.wanted) return;
+        if (op.is_linked()) { // Being fetched: its sender waits for a word of ours.
+            m.peer->fetches.erase(m.peer->fetches.iterator_to(op));
+            binding.endpoint->answer(*m.peer, wire::op_cts, wire::Cts{m.id, 0, 0});
+        }
+        op.fetched = false;
+        end_large(op, FI_ECANCELED);
+    });
+}
+
+void RxContext::close() noexcept {
+    fail_all(FI_ECANCELED);
+    for (const RxBinding* binding : bindings) give_up_in_flight(*binding);
+    closed = FI_EOPBADSTATE;
+}
+
 // Takes back what came in by this endpoint. Its peers are still there.
 void RxContext::leave(RxBinding& binding) noexcept {
+    if (&store != &binding.endpoint->own_store) give_up_in_flight(binding);
     const auto its = [&](const Unexpected& u) { return u.message.binding == &binding; };
     for (MatchQueue::Waiting* waiting : {&msg_queue.unexpected, &tagged_queue.unexpected, &claimed})
         waiting->remove_and_dispose_if(its, [this](Unexpected* u) { forget(*u); });
@@ -417,30 +439,52 @@ void RxContext::fail(RxOp& op, const Envelope* message, std::size_t bytes, std::
 
 // ---- Slots in. Each answers false when the slot cannot be taken in yet. --------------------------------------------
 
+// What a message brings besides its payload. Answers where the payload begins, if it lies in the slot.
+const std::byte* Endpoint::read_header(const nvlf_slot& slot, Envelope& ret_message) noexcept {
+    const auto* at = reinterpret_cast<const std::byte*>(slot.data);
+    const auto next = [&at](std::uint64_t& ret_word) {
+        std::memcpy(&ret_word, at, sizeof ret_word);
+        at += sizeof ret_word;
+    };
+    if (ret_message.has_cq_data) next(ret_message.cq_data);
+    if (ret_message.wants_ack) next(ret_message.id);
+    if ((slot.flags & wire::flag_context) != 0) {
+        std::uint64_t context = 0;
+        next(context);
+        ret_message.binding = binding_for(context);
+    }
+    return at;
+}
+
+// A message for a receive context that there is not: the peer's application made up an address. Thrown away, and refused
+// where its sender still waits for an answer.
+bool Endpoint::refuse(const Envelope& message, const nvlf_slot& slot) noexcept {
+    if ((slot.flags & wire::flag_ring) != 0 && !message.peer->rx.payload(slot.len)) return broken(*message.peer);
+    FI_WARN_ONCE(&provider, FI_LOG_EP_DATA, "a message for a receive context that the endpoint does not have\n");
+    if (message.rendezvous || message.wants_ack)
+        answer(*message.peer, wire::op_ack, wire::Ack{message.id, FI_EADDRNOTAVAIL, 0});
+    return true;
+}
+
 bool Endpoint::on_msg(Peer& peer, const nvlf_slot& slot) noexcept {
-    RxBinding& binding = rx_bindings.front();
-    RxContext& context = *binding.context;
     Envelope message{.peer = &peer,
-                     .binding = &binding,
+                     .binding = rx_bindings.data(),
                      .tag = slot.tag,
                      .tagged = (slot.flags & wire::flag_tagged) != 0,
                      .has_cq_data = (slot.flags & wire::flag_cq_data) != 0,
                      .wants_ack = (slot.flags & wire::flag_ack) != 0};
     const auto* at = reinterpret_cast<const std::byte*>(slot.data);
-    if (message.has_cq_data) {
-        std::memcpy(&message.cq_data, at, sizeof message.cq_data);
-        at += sizeof message.cq_data;
-    }
-    if (message.wants_ack) {
-        std::memcpy(&message.id, at, sizeof message.id);
-        at += sizeof message.id;
-    }
+    if ((slot.flags & (wire::flag_cq_data | wire::flag_ack | wire::flag_context)) != 0) [[unlikely]]
+        at = read_header(slot, message);
     const auto header = static_cast<std::size_t>(at - reinterpret_cast<const std::byte*>(slot.data));
     const bool in_ring = (slot.flags & wire::flag_ring) != 0;
     if (!in_ring && (slot.len < header || slot.len > NVLF_SLOT_DATA)) [[unlikely]]
         return broken(peer);
     message.total = in_ring ? slot.len : slot.len - header;
+    if (message.binding == nullptr) [[unlikely]]
+        return refuse(message, slot);
 
+    RxContext& context = *message.binding->context;
     RxOp* op = context.match(message);
     if (op == nullptr && context.no_room_to_keep(peer, message.total)) return false;
     std::span<const std::byte> payload{at, message.total};
@@ -458,10 +502,8 @@ bool Endpoint::on_msg(Peer& peer, const nvlf_slot& slot) noexcept {
 
 bool Endpoint::on_rts(Peer& peer, const nvlf_slot& slot) noexcept {
     const auto rts = wire::get<wire::Rts>(slot);
-    RxBinding& binding = rx_bindings.front();
-    RxContext& context = *binding.context;
     const Envelope message{.peer = &peer,
-                           .binding = &binding,
+                           .binding = binding_for(rts.context),
                            .tag = slot.tag,
                            .cq_data = rts.cq_data,
                            .id = rts.id,
@@ -471,12 +513,14 @@ bool Endpoint::on_rts(Peer& peer, const nvlf_slot& slot) noexcept {
                            .has_cq_data = (slot.flags & wire::flag_cq_data) != 0,
                            .wants_ack = (slot.flags & wire::flag_ack) != 0,
                            .rendezvous = true};
+    if (message.binding == nullptr) return refuse(message, slot);
     const bool several = (slot.flags & wire::flag_ring) != 0;
     wire::Pieces pieces{.count = 1, .piece = {{rts.address, rts.total}}};
     std::span<const std::byte> where; // Nothing: it is not told.
     if (!several && rts.address != 0) where = std::as_bytes(std::span{&pieces, 1});
     if (message.collective)
         return collectives != nullptr && !several ? collectives->on_announced(message, where) : broken(peer);
+    RxContext& context = *message.binding->context;
     RxOp* op = context.match(message);
     if (op == nullptr && context.no_room_to_keep(peer, sizeof(wire::Pieces))) return false;
     if (several) {

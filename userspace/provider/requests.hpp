@@ -38,6 +38,7 @@ struct SendRequest {
     std::uint64_t flags = 0; // FI_COMPLETION, FI_INJECT, FI_FENCE, FI_DELIVERY_COMPLETE, FI_REMOTE_CQ_DATA
     void* context = nullptr;
     TxContext* tx = nullptr;
+    std::uint32_t target = 0; // The receive context of the peer's that it is for, by number.
     bool tagged = false;
     bool collective = false; // In the matching space of these; cq_data is the key, `context` the step.
     bool silent = false;     // fi_inject and its like: no completion.

@@ -49,10 +49,19 @@ struct RxBinding {
     RxContext* context = nullptr;
     Cq* cq = nullptr;
     Cntr* recv_cntr = nullptr;
-    Cntr* remote_read_cntr = nullptr;  // These two count what peers do to the endpoint's memory. It is no context's, so
-    Cntr* remote_write_cntr = nullptr; // the first one's count, as its queue hears of remote CQ data.
+    Cntr* remote_read_cntr = nullptr;  // These two count what peers do to the endpoint's memory. It is no context's:
+    Cntr* remote_write_cntr = nullptr; // whichever has them, counts all of it.
     bool selective = false;
     std::uint64_t caps = 0; // FI_SOURCE, FI_REMOTE_WRITE
+    int joined = 0;         // As TxContext's, as what follows.
+    bool open = false;
+    bool enabled = false;
+
+    template <class F>
+    void each_queue(F&& f) const {
+        f(cq), f(recv_cntr), f(remote_read_cntr), f(remote_write_cntr);
+    }
+    void forget_queues() noexcept { *this = {.endpoint = endpoint, .context = context, .caps = caps}; }
 
     [[nodiscard]] fi_addr_t source_of(Peer& peer) const noexcept;
 };
@@ -80,6 +89,12 @@ struct RxContext {
 
     // Everything from here on is the engines', under the lock.
 
+    // Whether receives are taken. Closed, those that are posted or in flight are given up.
+    void open() noexcept {
+        if (closed == FI_EOPBADSTATE) closed = 0;
+    }
+    void close() noexcept;
+
     // Endpoints that are enabled. join() fails for want of memory alone.
     [[nodiscard]] bool join(RxBinding& binding) noexcept;
     void leave(RxBinding& binding) noexcept;
@@ -106,7 +121,7 @@ struct RxContext {
 
     RxStore& store;
     std::vector<RxBinding*> bindings;
-    // FI_E*, or 0: why no receive is taken. Not open yet; or the fabric is gone.
+    // FI_E*, or 0: why no receive is taken. Not open; or the fabric is gone.
     int closed = FI_EOPBADSTATE;
     // FI_E*: all peers are gone, one of them without goodbye, and no operation told of it.
     int unreported_death = 0;
@@ -119,6 +134,7 @@ private:
     [[nodiscard]] ssize_t peek(const ReceiveRequest& request) noexcept;
     [[nodiscard]] ssize_t claim(const ReceiveRequest& request) noexcept;
     [[nodiscard]] RxOp* prepare(const ReceiveRequest& request) noexcept;
+    void give_up_in_flight(const RxBinding& binding) noexcept;
     [[nodiscard]] int hopeless(fi_addr_t source) noexcept;
     [[nodiscard]] bool alone() const noexcept;
     bool fail_receives_that_only(const Peer* peer, int error) noexcept;

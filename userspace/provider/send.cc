@@ -30,6 +30,12 @@ void write_msg(LaneProducer& tx, const SendRequest& request, std::uint64_t id, b
         at += sizeof id;
     }
     const auto bytes = static_cast<std::uint32_t>(request.from.total); // At most eager_limit.
+    if (request.target != 0) [[unlikely]] {
+        flags |= wire::flag_context;
+        const std::uint64_t target = request.target;
+        std::memcpy(slot.data + at, &target, sizeof target);
+        at += sizeof target;
+    }
     if (in_ring) {
         flags |= wire::flag_ring;
         request.from.gather(0, tx.payload(bytes), bytes);
@@ -104,7 +110,8 @@ TxOp* Endpoint::begin(Peer& peer, const SendRequest& request, TxOp::Kind kind) n
 ssize_t Endpoint::send_eager(Peer& peer, const SendRequest& request) noexcept {
     const bool wants_ack = (request.flags & FI_DELIVERY_COMPLETE) != 0;
     const std::size_t header = ((request.flags & FI_REMOTE_CQ_DATA) != 0 ? sizeof(std::uint64_t) : 0) +
-                               (wants_ack ? sizeof(std::uint64_t) : 0);
+                               (wants_ack ? sizeof(std::uint64_t) : 0) +
+                               (request.target != 0 ? sizeof(std::uint64_t) : 0);
     const bool in_ring = request.from.total + header > NVLF_SLOT_DATA;
     if (const Errno e = peer.tx.room(in_ring ? static_cast<std::uint32_t>(request.from.total) : 0, control_reserve);
         e.failed()) [[unlikely]]
@@ -136,7 +143,7 @@ ssize_t Endpoint::send_large(Peer& peer, const SendRequest& request) noexcept {
                                            ((request.flags & FI_REMOTE_CQ_DATA) != 0 ? wire::flag_cq_data : 0) |
                                            ((request.flags & FI_DELIVERY_COMPLETE) != 0 ? wire::flag_ack : 0));
     slot.tag = request.tag;
-    wire::Rts rts{op->handle(), request.from.total, request.cq_data};
+    wire::Rts rts{op->handle(), request.from.total, request.cq_data, 0, request.target};
     if (in_one_piece) {
         rts.address = reinterpret_cast<std::uintptr_t>(request.from.iov[0].iov_base);
     } else {
@@ -264,7 +271,7 @@ void Endpoint::maybe_finish(TxOp& op) noexcept {
         // The target hears of a write that is there, all of it, and of no other.
         if (op.error == 0 && (op.has_cq_data || op.notify))
             notify(*op.peer, FI_REMOTE_WRITE, {op.segment.data(), op.segments}, op.total,
-                   op.has_cq_data ? &op.cq_data : nullptr);
+                   op.has_cq_data ? &op.cq_data : nullptr, op.target);
         break;
     case TxOp::Kind::read:
         if (op.segment_at < op.segments) return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // tagged.cc - fi_tagged(3): messages that carry a tag, and receives that select by it.
 #include "calls.hpp"
+#include "none.hpp"
 
 namespace nvlf::ofi {
 namespace {
@@ -95,5 +96,12 @@ ssize_t tagged_injectdata(fid_ep* ep, const void* buf, std::size_t len, std::uin
 
 fi_ops_tagged tagged_ops{sizeof(fi_ops_tagged), tagged_recv,    tagged_recvv,  tagged_recvmsg,  tagged_send,
                          tagged_sendv,          tagged_sendmsg, tagged_inject, tagged_senddata, tagged_injectdata};
+
+fi_ops_tagged tagged_send_ops{
+    sizeof(fi_ops_tagged), none, none, none, tagged_send, tagged_sendv, tagged_sendmsg, tagged_inject, tagged_senddata,
+    tagged_injectdata};
+
+fi_ops_tagged tagged_receive_ops{
+    sizeof(fi_ops_tagged), tagged_recv, tagged_recvv, tagged_recvmsg, none, none, none, none, none, none};
 
 } // namespace nvlf::ofi

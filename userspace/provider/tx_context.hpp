@@ -20,6 +20,16 @@ struct TxContext {
     Cntr* send_cntr = nullptr;
     Cntr* read_cntr = nullptr;
     Cntr* write_cntr = nullptr;
+    int joined = 0;    // Of these, in the order of each_queue: how many drive the endpoint (ep_queues.hpp).
+    bool open = false; // The application holds a handle on it (fi_tx_context).
+    bool enabled = false;
+
+    template <class F>
+    void each_queue(F&& f) const {
+        f(cq), f(send_cntr), f(read_cntr), f(write_cntr);
+    }
+    // It is closed: nothing is bound to it any more.
+    void forget_queues() noexcept { *this = {}; }
 
     // `kind`: FI_MSG, FI_TAGGED, or FI_RMA or FI_ATOMIC with FI_READ or FI_WRITE. `silent`: counted, but no entry in
     // the queue. Failures are told whatever the application wants to hear of successes.

@@ -35,7 +35,7 @@ enum Op : std::uint8_t {
     op_ack,       // A message was delivered; or what was asked is refused.
     op_write,     // One piece of a one-sided write; tag = key.
     op_read,      // tag = key.
-    op_notify,    // A one-sided operation is complete, all of it; tag = the access it made.
+    op_notify,    // A one-sided operation is complete, all of it; tag = the access it made, and notify_context.
     op_bye,       // The endpoint closes in good order.
     op_atomic,    // An atomic operation; tag = key when there is one segment.
     op_result,    // What an atomic operation found.
@@ -48,20 +48,23 @@ enum Flag : std::uint8_t {
     flag_ring = 1, // The payload is in the data ring.
     flag_tagged = 2,
     flag_cq_data = 4,
-    flag_ack = 8,   // The sender wants to hear of the delivery (op_msg, op_rts).
-    flag_coll = 16, // Of a collective (op_rts); cq_data is what Coll is for a whole message.
+    flag_ack = 8,      // The sender wants to hear of the delivery (op_msg, op_rts).
+    flag_coll = 16,    // Of a collective (op_rts); cq_data is what Coll is for a whole message.
+    flag_context = 32, // The message is for another receive context than the first (op_msg).
 };
 
 // Headers, each at the start of slot.data.
 struct Msg {
     std::uint64_t cq_data; // Present only with flag_cq_data.
     std::uint64_t id;      // Present only with flag_ack; after cq_data if that is there.
+    std::uint64_t context; // Present only with flag_context; after the others. The receiver's, by number.
 };
 struct Rts {
     std::uint64_t id; // The sender's.
     std::uint64_t total;
     std::uint64_t cq_data;
     std::uint64_t address = 0; // Where all of it lies in the sender's memory; 0: in several Pieces, or not told.
+    std::uint64_t context = 0; // As in Msg; 0: the first.
 };
 struct Pieces { // Of a large message, in the sender's memory: the payload of op_rts with flag_ring.
     std::uint64_t count;
@@ -124,6 +127,7 @@ struct Result { // Followed by the elements.
 };
 // Followed by the keys of the segments, as many as slot.len has room for. The access is FI_REMOTE_WRITE for what changed
 // memory, FI_REMOTE_READ for what brought something back, or both.
+inline constexpr unsigned notify_context = 32; // From this bit on, the tag is the context that hears of it: as in Msg.
 struct Notify {
     std::uint64_t bytes;
     std::uint64_t cq_data; // Only with flag_cq_data.

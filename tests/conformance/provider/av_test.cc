@@ -47,7 +47,9 @@ BOOST_AUTO_TEST_CASE(vectors_that_are_not_offered_are_refused_cleanly) {
     Objects o;
     BOOST_TEST(open_with(o, [](fi_av_attr& a) { a.type = FI_AV_MAP; }) == 0);
     BOOST_TEST(open_with(o, [](fi_av_attr& a) { a.name = "shared"; }) == -FI_ENOSYS);
-    BOOST_TEST(open_with(o, [](fi_av_attr& a) { a.rx_ctx_bits = 1; }) == -FI_EINVAL);
+    BOOST_TEST(open_with(o, [](fi_av_attr& a) { a.rx_ctx_bits = 8; }) == 0);
+    BOOST_TEST(open_with(o, [](fi_av_attr& a) { a.rx_ctx_bits = 9; }) == -FI_EINVAL);
+    BOOST_TEST(open_with(o, [](fi_av_attr& a) { a.rx_ctx_bits = -1; }) == -FI_EINVAL);
     BOOST_TEST(open_with(o, [](fi_av_attr& a) { a.flags = FI_READ; }) == -FI_EBADFLAGS);
 }
 

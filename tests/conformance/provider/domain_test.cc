@@ -74,11 +74,6 @@ BOOST_AUTO_TEST_CASE(a_domain_of_no_device_or_of_demands_that_were_not_offered_i
 
 BOOST_AUTO_TEST_CASE(what_a_domain_does_not_offer_answers_enosys) {
     Objects o;
-    fid_stx* stx = nullptr;
-    BOOST_TEST(fi_stx_context(o.domain.get(), o.info->tx_attr, &stx, nullptr) == -FI_ENOSYS);
-    fid_ep* ep = nullptr;
-    BOOST_TEST(fi_srx_context(o.domain.get(), o.info->rx_attr, &ep, nullptr) == -FI_ENOSYS);
-    BOOST_TEST(fi_scalable_ep(o.domain.get(), o.info.get(), &ep, nullptr) == -FI_ENOSYS);
     fid_pep* pep = nullptr;
     BOOST_TEST(fi_passive_ep(o.fabric.get(), o.info.get(), &pep, nullptr) == -FI_ENOSYS);
     void* ops = nullptr;
