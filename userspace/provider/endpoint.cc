@@ -116,8 +116,8 @@ Endpoint::Endpoint(Domain& d, const fi_info& info, std::size_t transmit, std::si
     : domain{d},
       caps{info.caps},
       order{info.tx_attr},
-      own_store{d.locks(), params().unexpected_limit},
       rx_bindings(receive),
+      own_store{d.locks(), params().unexpected_limit},
       tx_contexts(transmit) {
     for (RxBinding& binding : rx_bindings) {
         own_contexts.push_back(std::make_unique<RxContext>(own_store, caps));

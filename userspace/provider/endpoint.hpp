@@ -299,30 +299,33 @@ struct Endpoint : EpFid {
     [[nodiscard]] bool dispatch(Peer& peer, const nvlf_slot& slot) noexcept;
     void look_around(bool busy) noexcept;
 
+    // What every call touches, side by side.
+    RxStore* store = &own_store; // Or that of the shared receive context.
+    ::nvlf_ep* ep = nullptr;     // Published by enable().
+    std::vector<Peer*> live;     // Those that are up.
+    std::vector<Peer*> by_addr;  // By fi_addr_t.
     Av* av = nullptr;
     fi_addr_t av_mask = ~fi_addr_t{0}; // Of an address, what is an index of `av`.
-    Eq* eq = nullptr;
+    std::uint32_t av_changes = 0;      // Of the address vector, when by_addr was true.
+    std::uint32_t notices_seen = 0;
+    std::uint32_t idle_polls = 0;
+    bool to_accept = false;                   // The carrier holds channels for us that we had no room for.
+    bool to_bury = false;                     // A peer is gone whose channel is still mapped.
+    std::vector<RxBinding> rx_bindings;       // By number of the receive context, and at their places for good.
     std::unique_ptr<Collectives> collectives; // Only with FI_COLLECTIVE.
+
+    Eq* eq = nullptr;
     RxStore own_store;
-    RxStore* store = &own_store; // Or that of the shared receive context.
     std::vector<std::unique_ptr<RxContext>> own_contexts;
-    std::vector<RxBinding> rx_bindings; // By number of the receive context, and at their places for good.
-    std::vector<TxContext> tx_contexts; // Likewise.
+    std::vector<TxContext> tx_contexts; // By number, likewise.
     TxContext nobody;                   // Of operations whose context was closed.
     SharedTx* shared_tx = nullptr;      // Bound to it,
     SharedRx* shared_rx = nullptr;      // and whose store is ours.
     bool wants_shared_tx = false;       // Must be bound to it before it is enabled.
     bool wants_shared_rx = false;
 
-    ::nvlf_ep* ep = nullptr; // Published by enable().
-    std::uint32_t notices_seen = 0;
     std::vector<std::unique_ptr<Peer>> peers;             // All that ever were.
-    std::vector<Peer*> live;                              // Those that are up.
-    std::vector<Peer*> by_addr;                           // By fi_addr_t.
-    std::uint32_t av_changes = 0;                         // Of the address vector, when by_addr was true.
     std::unordered_map<std::uint64_t, Peer*> by_endpoint; // By endpoint id and epoch.
-    bool to_accept = false;                               // The carrier holds channels for us that we had no room for.
-    bool to_bury = false;                                 // A peer is gone whose channel is still mapped.
     int dead = 0;                                         // FI_E* once the fabric is gone: nothing works any more.
 
     std::unordered_map<std::uint64_t, ::nvlf_mem*> published; // By key: registrations in our directory.
@@ -331,7 +334,6 @@ struct Endpoint : EpFid {
     std::size_t waiting_ops = 0;    // With all peers.
     Pool<TxOp> responses{tx_limit}; // Apart: a peer that only asks must not use up what the application sends with.
 
-    std::uint32_t idle_polls = 0;
     Clock::time_point next_look{};             // When to ask whether the carrier still lives.
     fi_addr_t contact_addr = FI_ADDR_NOTAVAIL; // Service that could not be resolved yet,
     Clock::time_point contact_next{};          // when to try again,
