@@ -12,7 +12,7 @@
 namespace nvlf::ofi {
 
 inline constexpr std::uint64_t send_flags_known = FI_REMOTE_CQ_DATA | FI_COMPLETION | FI_MORE | FI_FENCE | FI_INJECT |
-                                                  FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
+                                                  FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | acknowledged_flags;
 
 [[nodiscard]] inline bool set_buffers(Buffers& to, const iovec* iov, std::size_t count) noexcept {
     if (count > iov_limit || (iov == nullptr && count > 0)) return false;

@@ -17,9 +17,10 @@ namespace nvlf::ofi {
 namespace {
 
 // Capabilities that an application must ask for; the others come for free and are always given. DIRECTED_RECV is among
-// the first because receives would otherwise have to look at a source that the application never meant to set.
-constexpr std::uint64_t primary_caps =
-    FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_COLLECTIVE | FI_DIRECTED_RECV | FI_HMEM | FI_NAMED_RX_CTX;
+// the first because receives would otherwise have to look at a source that the application never meant to set, SOURCE_ERR
+// because it makes errors of messages that come in well.
+constexpr std::uint64_t primary_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_COLLECTIVE | FI_DIRECTED_RECV |
+                                       FI_HMEM | FI_NAMED_RX_CTX | FI_SOURCE_ERR;
 constexpr std::size_t eps_per_context = NVLF_MAX_ENDPOINTS_PER_FILE; // As many as a domain has.
 constexpr std::uint64_t message_directions = FI_SEND | FI_RECV;
 constexpr std::uint64_t rma_directions = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;

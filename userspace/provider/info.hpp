@@ -34,13 +34,15 @@ inline constexpr std::uint64_t mem_tag_format = 0xaaaaaaaaaaaaaaaaULL;
 inline constexpr std::uint64_t tx_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_COLLECTIVE | FI_HMEM | FI_FENCE |
                                          FI_NAMED_RX_CTX | FI_SEND | FI_READ | FI_WRITE;
 inline constexpr std::uint64_t rx_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_COLLECTIVE | FI_HMEM | FI_RECV |
-                                         FI_REMOTE_READ | FI_REMOTE_WRITE | FI_SOURCE | FI_DIRECTED_RECV |
-                                         FI_MULTI_RECV | FI_RMA_EVENT;
+                                         FI_REMOTE_READ | FI_REMOTE_WRITE | FI_SOURCE | FI_SOURCE_ERR |
+                                         FI_DIRECTED_RECV | FI_MULTI_RECV | FI_RMA_EVENT;
 inline constexpr std::uint64_t domain_caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 inline constexpr std::uint64_t all_caps = tx_caps | rx_caps | domain_caps;
 
 inline constexpr std::uint64_t tx_op_flags =
-    FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
+    FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
+// Of these, what only the receiver can tell. Its answer means both: that the message found a receive, and is there.
+inline constexpr std::uint64_t acknowledged_flags = FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
 inline constexpr std::uint64_t rx_op_flags = FI_COMPLETION | FI_MULTI_RECV;
 // Orders that hold in any case,
 inline constexpr std::uint64_t free_order =

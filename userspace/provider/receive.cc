@@ -388,6 +388,9 @@ void RxContext::retire_if_full(RxOp& op) noexcept {
 void RxContext::complete(RxOp& op, const Envelope& message, std::byte* at, std::size_t bytes,
                          bool last_of_buffer) noexcept {
     const RxBinding& binding = *message.binding;
+    const fi_addr_t source = (binding.caps & FI_SOURCE) != 0 ? binding.source_of(*message.peer) : FI_ADDR_NOTAVAIL;
+    if (source == FI_ADDR_NOTAVAIL && (binding.caps & FI_SOURCE_ERR) != 0) [[unlikely]]
+        return fail(op, &message, bytes, 0, FI_EADDRNOTAVAIL, last_of_buffer, at);
     if (binding.recv_cntr != nullptr) binding.recv_cntr->add(1);
     if (binding.cq == nullptr) return;
     // The application must learn that its buffer is free again, whether it wants to hear of the message or not.
@@ -399,7 +402,7 @@ void RxContext::complete(RxOp& op, const Envelope& message, std::byte* at, std::
                       .buf = at,
                       .data = message.cq_data,
                       .tag = message.tag,
-                      .source = (binding.caps & FI_SOURCE) != 0 ? binding.source_of(*message.peer) : FI_ADDR_NOTAVAIL});
+                      .source = source});
 }
 
 // A receive that no list holds any more and that nothing will be delivered to, but for what is in flight into it: the
@@ -413,8 +416,9 @@ void RxContext::give_up(RxOp& op, int error) noexcept {
 }
 
 // `message` is nullptr when none was matched; of several endpoints, then, any may tell of it.
+// `at`: where it lies, if that is not the start of the buffers.
 void RxContext::fail(RxOp& op, const Envelope* message, std::size_t bytes, std::size_t lost, int error,
-                     bool last_of_buffer) noexcept {
+                     bool last_of_buffer, std::byte* at) noexcept {
     if (message == nullptr && bindings.empty()) return;
     const RxBinding& binding = message != nullptr ? *message->binding : *bindings.front();
     if (binding.recv_cntr != nullptr) binding.recv_cntr->add_error(1);
@@ -424,11 +428,12 @@ void RxContext::fail(RxOp& op, const Envelope* message, std::size_t bytes, std::
     Failure failure{.c = {.context = op.context,
                           .flags = FI_RECV | (tagged ? FI_TAGGED : FI_MSG) | (last ? FI_MULTI_RECV : 0),
                           .len = bytes,
-                          .buf = op.to.count > 0 ? op.to.iov[0].iov_base : nullptr,
+                          .buf = at != nullptr ? at : op.to.iov[0].iov_base,
                           .tag = op.tag},
                     .err = error,
                     .olen = lost};
     if (message != nullptr) {
+        if (message->has_cq_data) failure.c.flags |= FI_REMOTE_CQ_DATA;
         failure.c.tag = message->tag;
         failure.c.data = message->cq_data;
         failure.c.source = binding.source_of(*message->peer);

@@ -52,7 +52,7 @@ struct RxBinding {
     Cntr* remote_read_cntr = nullptr;  // These two count what peers do to the endpoint's memory. It is no context's:
     Cntr* remote_write_cntr = nullptr; // whichever has them, counts all of it.
     bool selective = false;
-    std::uint64_t caps = 0; // FI_SOURCE, FI_REMOTE_WRITE
+    std::uint64_t caps = 0; // FI_SOURCE, FI_SOURCE_ERR, FI_REMOTE_WRITE
     int joined = 0;         // As TxContext's, as what follows.
     bool open = false;
     bool enabled = false;
@@ -143,8 +143,8 @@ private:
     bool start_large(RxOp& op, const Envelope& message, std::span<const std::byte> pieces) noexcept;
     void retire_if_full(RxOp& op) noexcept;
     void complete(RxOp& op, const Envelope& message, std::byte* at, std::size_t bytes, bool last_of_buffer) noexcept;
-    void fail(RxOp& op, const Envelope* message, std::size_t bytes, std::size_t lost, int error,
-              bool last_of_buffer) noexcept;
+    void fail(RxOp& op, const Envelope* message, std::size_t bytes, std::size_t lost, int error, bool last_of_buffer,
+              std::byte* at = nullptr) noexcept;
     void give_up(RxOp& op, int error) noexcept;
 
     MatchQueue msg_queue;

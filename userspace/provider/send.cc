@@ -108,7 +108,7 @@ TxOp* Endpoint::begin(Peer& peer, const SendRequest& request, TxOp::Kind kind) n
 }
 
 ssize_t Endpoint::send_eager(Peer& peer, const SendRequest& request) noexcept {
-    const bool wants_ack = (request.flags & FI_DELIVERY_COMPLETE) != 0;
+    const bool wants_ack = (request.flags & acknowledged_flags) != 0;
     const std::size_t header = ((request.flags & FI_REMOTE_CQ_DATA) != 0 ? sizeof(std::uint64_t) : 0) +
                                (wants_ack ? sizeof(std::uint64_t) : 0) +
                                (request.target != 0 ? sizeof(std::uint64_t) : 0);
@@ -141,7 +141,7 @@ ssize_t Endpoint::send_large(Peer& peer, const SendRequest& request) noexcept {
     slot.flags = static_cast<std::uint8_t>((request.tagged ? wire::flag_tagged : 0) |
                                            (request.collective ? wire::flag_coll : 0) |
                                            ((request.flags & FI_REMOTE_CQ_DATA) != 0 ? wire::flag_cq_data : 0) |
-                                           ((request.flags & FI_DELIVERY_COMPLETE) != 0 ? wire::flag_ack : 0));
+                                           ((request.flags & acknowledged_flags) != 0 ? wire::flag_ack : 0));
     slot.tag = request.tag;
     wire::Rts rts{op->handle(), request.from.total, request.cq_data, 0, request.target};
     if (in_one_piece) {
@@ -260,7 +260,7 @@ void Endpoint::on_ack(Peer& peer, const nvlf_slot& slot) noexcept {
 
 void Endpoint::maybe_finish(TxOp& op) noexcept {
     if (op.streaming) return;
-    const bool wants_ack = (op.flags & FI_DELIVERY_COMPLETE) != 0;
+    const bool wants_ack = (op.flags & acknowledged_flags) != 0;
     switch (op.kind) {
     case TxOp::Kind::eager:
     case TxOp::Kind::large:
