@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(registrations_that_make_no_sense_are_refused) {
     BOOST_TEST(reg(o, memory, 0, 1, mr) == -FI_EINVAL);
     BOOST_TEST(reg(o, memory, SIZE_MAX, 1, mr) == -FI_EINVAL); // Past the end of the address space.
     BOOST_TEST(reg(o, memory, 8, 1, mr, FI_ATOMIC) == -FI_EINVAL);
-    BOOST_TEST(reg(o, memory, 8, 1, mr, FI_REMOTE_READ, FI_RMA_EVENT) == -FI_EBADFLAGS);
+    BOOST_TEST(reg(o, memory, 8, 1, mr, FI_REMOTE_READ, FI_FENCE) == -FI_EBADFLAGS);
     std::vector<iovec> pieces(5, iovec{memory, 8});
     fid_mr* out = nullptr;
     BOOST_TEST(fi_mr_regv(o.domain.get(), pieces.data(), 5, FI_REMOTE_READ, 0, 1, 0, &out, nullptr) == -FI_EINVAL);
