@@ -80,7 +80,10 @@ struct Call {
     }
 
     [[nodiscard]] ssize_t start(fid_ep* fid) noexcept {
-        if ((request.flags & ~(send_flags_known & ~FI_REMOTE_CQ_DATA)) != 0) fail(-FI_EBADFLAGS);
+        EpFid& from = ep_fid_of(fid);
+        constexpr std::uint64_t known = send_flags_known & ~FI_REMOTE_CQ_DATA;
+        const bool later = (request.flags & ~known) != 0;
+        if (later) fail(take_trigger(from, request.flags, known));
         if (request.bytes == 0) fail(-FI_EINVAL);
         if (request.bytes > atomic_limit) fail(-FI_EMSGSIZE);
         if ((request.flags & FI_INJECT) != 0 && request.operand.total > inject_limit) fail(-FI_EMSGSIZE);
@@ -91,9 +94,8 @@ struct Call {
         fits(request.kind == AtomicClass::compare, request.compare);
         fits(request.kind != AtomicClass::base, request.result);
         if (error != 0) return error;
-        const EpFid& from = ep_fid_of(fid);
         request.tx = from.tx;
-        return from.endpoint->atomic(request);
+        return later ? put_aside(from, request) : from.endpoint->atomic(request);
     }
 };
 

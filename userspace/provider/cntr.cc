@@ -52,18 +52,13 @@ std::uint64_t cntr_readerr(fid_cntr* fid) {
     return take(cntr.errors, cntr.seen_errors, cntr.patience);
 }
 
-// What the application does itself is no news to it, but it is to another thread that waits.
-int change(Cntr& cntr, std::atomic<std::uint64_t>& count, std::atomic<std::uint64_t>& seen, std::uint64_t value) {
-    count.store(value, std::memory_order_seq_cst);
-    seen.store(value, std::memory_order_relaxed);
-    cntr.wait.notify();
-    return 0;
-}
-
+// What the application does itself is no news to it, but it is to another thread that waits, and
+// to work that waits for it.
 int cntr_add(fid_cntr* fid, std::uint64_t value) {
     Cntr& cntr = cntr_of(fid);
     cntr.seen_value.fetch_add(value, std::memory_order_relaxed);
     cntr.add(value);
+    cntr.domain.work.fire();
     return 0;
 }
 
@@ -71,22 +66,30 @@ int cntr_adderr(fid_cntr* fid, std::uint64_t value) {
     Cntr& cntr = cntr_of(fid);
     cntr.seen_errors.fetch_add(value, std::memory_order_relaxed);
     cntr.add_error(value);
+    cntr.domain.work.fire();
     return 0;
 }
 
 int cntr_set(fid_cntr* fid, std::uint64_t value) {
     Cntr& cntr = cntr_of(fid);
-    return change(cntr, cntr.value, cntr.seen_value, value);
+    cntr.seen_value.store(value, std::memory_order_relaxed);
+    cntr.set(value);
+    cntr.domain.work.fire();
+    return 0;
 }
 
 int cntr_seterr(fid_cntr* fid, std::uint64_t value) {
     Cntr& cntr = cntr_of(fid);
-    return change(cntr, cntr.errors, cntr.seen_errors, value);
+    cntr.seen_errors.store(value, std::memory_order_relaxed);
+    cntr.set_error(value);
+    cntr.domain.work.fire();
+    return 0;
 }
 
 int cntr_wait(fid_cntr* fid, std::uint64_t threshold, int timeout) {
     Cntr& cntr = cntr_of(fid);
-    if (!cntr.wait.can_block()) return -FI_EINVAL;
+    // Without a wait object it spins: applications wait for counters that they have not asked to be able to wait for.
+    if (!cntr.wait.can_block() && cntr.wait.kind() != FI_WAIT_NONE) return -FI_EINVAL;
     struct Args {
         Cntr& cntr;
         std::uint64_t threshold;

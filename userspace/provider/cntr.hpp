@@ -17,16 +17,33 @@ struct Cntr {
 
     fid_cntr fid{};
     Domain& domain;
-    std::atomic<int> refs{0}; // Endpoints bound to it, from fi_ep_bind to fi_close.
+    std::atomic<int> refs{0}; // Endpoints and registrations bound to it, from then to fi_close; work that uses it.
 
-    // seq_cst: the sum must be visible before notify() looks for sleepers.
+    // seq_cst: the sum must be visible before notify() looks for sleepers, and changed() for what waits for it. Work that
+    // becomes due here starts in WorkQueue::fire, when the caller has let go of its locks.
     void add(std::uint64_t n) noexcept {
         value.fetch_add(n, std::memory_order_seq_cst);
-        wait.notify();
+        changed();
     }
     void add_error(std::uint64_t n) noexcept {
         errors.fetch_add(n, std::memory_order_seq_cst);
+        changed();
+    }
+    void set(std::uint64_t n) noexcept {
+        value.store(n, std::memory_order_seq_cst);
+        changed();
+    }
+    void set_error(std::uint64_t n) noexcept {
+        errors.store(n, std::memory_order_seq_cst);
+        changed();
+    }
+    void changed() noexcept {
         wait.notify();
+        if (next_threshold.load(std::memory_order_seq_cst) <= sum()) [[unlikely]]
+            domain.work.reached(*this);
+    }
+    [[nodiscard]] std::uint64_t sum() const noexcept {
+        return value.load(std::memory_order_seq_cst) + errors.load(std::memory_order_seq_cst);
     }
 
     // As Cq's.
@@ -46,6 +63,9 @@ struct Cntr {
     std::atomic<std::uint64_t> errors{0};
     std::atomic<std::uint64_t> seen_value{0}; // What the application knows: news is what differs.
     std::atomic<std::uint64_t> seen_errors{0};
+    static constexpr std::uint64_t no_threshold = UINT64_MAX;
+    std::atomic<std::uint64_t> next_threshold{no_threshold}; // The first of what waits.
+    WorkList waiting;                                        // By threshold, then as it came. The work queue's.
     WaitObject wait;
     EndpointList endpoints;
     Patience patience;

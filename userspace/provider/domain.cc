@@ -11,6 +11,7 @@
 #include "cntr.hpp"
 #include "collectives.hpp"
 #include "cq.hpp"
+#include "deferred_work.hpp"
 #include "endpoint.hpp"
 #include "eq.hpp"
 #include "fabric_memory.hpp"
@@ -38,8 +39,12 @@ int map_raw_key(const struct fi_mr_map_raw* map) noexcept {
     return 0;
 }
 
-int domain_control(fid*, int command, void* arg) {
+int domain_control(fid* object, int command, void* arg) {
+    Domain& domain = domain_of(reinterpret_cast<fid_domain*>(object));
     switch (command) {
+    case FI_QUEUE_WORK: return queue_work(domain, static_cast<const ::fi_deferred_work*>(arg));
+    case FI_CANCEL_WORK: return cancel_work(domain, static_cast<const ::fi_deferred_work*>(arg));
+    case FI_FLUSH_WORK: return flush_work(domain, static_cast<::fid*>(arg));
     case FI_MAP_RAW_MR: return map_raw_key(static_cast<const struct fi_mr_map_raw*>(arg));
     case FI_UNMAP_KEY: return 0;
     default: return -FI_ENOSYS;

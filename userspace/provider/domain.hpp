@@ -13,6 +13,7 @@
 #include "fabric.hpp"
 #include "mr.hpp"
 #include "nvlf/nvlf.h"
+#include "work_queue.hpp"
 
 namespace nvlf::ofi {
 
@@ -51,6 +52,7 @@ struct Domain {
     bool reports_mrs = false; // with FI_REG_MR.
     MrTable mrs;
     std::atomic<bool> counted_mrs{false}; // Ever was a counter bound to one.
+    WorkQueue work{locks()};
 
     [[nodiscard]] bool locks() const noexcept { return threading != FI_THREAD_DOMAIN; }
 

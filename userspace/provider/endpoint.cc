@@ -117,7 +117,7 @@ Endpoint::Endpoint(Domain& d, const fi_info& info, std::size_t transmit, std::si
       caps{info.caps},
       order{info.tx_attr},
       rx_bindings(receive),
-      own_store{d.locks(), params().unexpected_limit},
+      own_store{d.work, d.locks(), params().unexpected_limit},
       tx_contexts(transmit) {
     for (RxBinding& binding : rx_bindings) {
         own_contexts.push_back(std::make_unique<RxContext>(own_store, caps));
@@ -141,7 +141,9 @@ Endpoint::Endpoint(Domain& d, const fi_info& info, std::size_t transmit, std::si
 
 Endpoint::~Endpoint() {
     domain.remove_endpoint(*this);
+    domain.work.stop(this, nullptr);
     leave();
+    domain.work.forget(this, nullptr);
     each_side([](const auto& side) { release_queues(side); });
     if (av != nullptr) av->refs.fetch_sub(1, std::memory_order_relaxed);
     if (eq != nullptr) eq->refs.fetch_sub(1, std::memory_order_relaxed);

@@ -75,7 +75,7 @@ int check_ops_flags(const EpFid& ep, std::uint64_t flags) noexcept {
     if ((flags & directions) != FI_TRANSMIT && (flags & directions) != FI_RECV) return -FI_EINVAL;
     const bool transmit = (flags & FI_TRANSMIT) != 0;
     if (transmit ? ep.tx == nullptr : ep.rx == nullptr) return -FI_EINVAL;
-    return (flags & ~(directions | (transmit ? tx_op_flags : rx_op_flags))) != 0 ? -FI_EBADFLAGS : 0;
+    return (flags & ~(directions | FI_TRIGGER | (transmit ? tx_op_flags : rx_op_flags))) != 0 ? -FI_EBADFLAGS : 0;
 }
 
 void set_ops_flags(EpFid& ep, std::uint64_t flags) noexcept {
@@ -150,7 +150,10 @@ int new_alias(EpFid& ep, const struct fi_alias* arg) noexcept {
 } // namespace
 
 ssize_t ep_cancel(::fid* object, void* context) {
-    RxContext* const rx = ep_fid_of(object).rx;
+    const EpFid& ep = ep_fid_of(object);
+    RxContext* const rx = ep.rx;
+    WorkQueue& work = ep.endpoint != nullptr ? ep.endpoint->domain.work : rx->store.work;
+    if (work.cancel(ep.endpoint, rx, context)) return 0;
     return rx != nullptr ? rx->cancel(context) : -FI_ENOSYS;
 }
 

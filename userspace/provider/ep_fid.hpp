@@ -16,6 +16,7 @@ namespace nvlf::ofi {
 struct Endpoint;
 struct RxContext;
 struct TxContext;
+struct Work;
 
 struct EpFid {
     fid_ep fid{};                 // First: libfabric's pointer is ours.
@@ -26,6 +27,7 @@ struct EpFid {
     std::uint64_t rx_flags = 0;
     int hmem_p2p = FI_HMEM_P2P_ENABLED; // FI_OPT_FI_HMEM_P2P: remembered, and makes no difference.
     std::atomic<int> aliases{0};        // It must outlive them.
+    Work* work = nullptr; // What is called on it is put together as this, and not done (deferred_work.cc).
 };
 
 [[nodiscard]] inline EpFid& ep_fid_of(fid_ep* f) noexcept { return *reinterpret_cast<EpFid*>(f); }

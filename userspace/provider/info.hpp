@@ -32,10 +32,10 @@ inline constexpr std::size_t max_msg_size = std::size_t{1} << 40;
 inline constexpr std::uint64_t mem_tag_format = 0xaaaaaaaaaaaaaaaaULL;
 
 inline constexpr std::uint64_t tx_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_COLLECTIVE | FI_HMEM | FI_FENCE |
-                                         FI_NAMED_RX_CTX | FI_SEND | FI_READ | FI_WRITE;
+                                         FI_NAMED_RX_CTX | FI_TRIGGER | FI_SEND | FI_READ | FI_WRITE;
 inline constexpr std::uint64_t rx_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_COLLECTIVE | FI_HMEM | FI_RECV |
                                          FI_REMOTE_READ | FI_REMOTE_WRITE | FI_SOURCE | FI_SOURCE_ERR |
-                                         FI_DIRECTED_RECV | FI_MULTI_RECV | FI_RMA_EVENT;
+                                         FI_DIRECTED_RECV | FI_MULTI_RECV | FI_TRIGGER | FI_RMA_EVENT;
 inline constexpr std::uint64_t domain_caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 inline constexpr std::uint64_t all_caps = tx_caps | rx_caps | domain_caps;
 

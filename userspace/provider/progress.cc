@@ -21,7 +21,7 @@ constexpr auto carrier_look = std::chrono::milliseconds{2};
 
 void Endpoint::progress() noexcept {
     if (ep == nullptr || inherited()) return;
-    const std::lock_guard guard{lock()};
+    const CallGuard guard{*store};
     if (to_bury) [[unlikely]]
         bury();
     see_notices();
@@ -122,7 +122,8 @@ bool Endpoint::ready() noexcept {
     if (ep == nullptr || inherited()) return false;
     const std::lock_guard guard{lock()};
     if (nvlf_ep_notices(ep) != notices_seen || (dead == 0 && nvlf_poll_alive(domain.nvlf) == 0)) return true;
-    if (to_accept) return true; // Asked for again by the clock, for which nothing wakes us.
+    if (domain.work.due()) return true; // Its lane was full, or something else that passes, of which nobody tells us.
+    if (to_accept) return true;         // Asked for again by the clock, for which nothing wakes us.
     for (const Peer* peer : live)
         if (!peer->holding && peer->rx.ready()) return true;
     for (Peer* peer : live)

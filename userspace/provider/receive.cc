@@ -12,6 +12,7 @@
 #include "collectives.hpp"
 #include "endpoint.hpp"
 #include "provider.hpp"
+#include "work.hpp"
 
 namespace nvlf::ofi {
 
@@ -65,7 +66,7 @@ void RxContext::leave(RxBinding& binding) noexcept {
 ssize_t RxContext::receive(const ReceiveRequest& request) noexcept {
     if (generation.inherited()) [[unlikely]]
         return -FI_EOPBADSTATE;
-    const std::lock_guard guard{store.lock};
+    const CallGuard guard{store};
     if (closed != 0) [[unlikely]]
         return -closed;
     if ((request.flags & FI_CLAIM) != 0 && (request.flags & FI_PEEK) == 0) return claim(request);
@@ -119,13 +120,30 @@ int RxContext::hopeless(fi_addr_t source) noexcept {
     return error;
 }
 
+namespace {
+
+// By which the application knows it.
+const void* context_of(const RxOp& op) noexcept {
+    return (op.flags & flag_deferred) == 0 ? op.context : static_cast<const Work*>(op.context)->context;
+}
+
+// Deferred work ends; from here on the receive is as any other. Answers whether anybody but the work hears of it.
+[[gnu::cold]] bool end_deferred(RxOp& op, int error) noexcept {
+    Work& work = *static_cast<Work*>(op.context);
+    op.context = work.context;
+    op.flags &= ~flag_deferred;
+    return work.received(error);
+}
+
+} // namespace
+
 // The oldest receive that was posted with this context. What is in flight cannot be called back.
 ssize_t RxContext::cancel(void* context) noexcept {
     if (generation.inherited()) return -FI_EOPBADSTATE;
     const std::lock_guard guard{store.lock};
     for (MatchQueue* queue : {&tagged_queue, &msg_queue}) {
         const auto it = std::find_if(queue->posted.begin(), queue->posted.end(),
-                                     [&](const RxOp& op) { return op.context == context; });
+                                     [&](const RxOp& op) { return context_of(op) == context; });
         if (it == queue->posted.end()) continue;
         RxOp& op = *it;
         queue->posted.erase(it);
@@ -391,6 +409,8 @@ void RxContext::complete(RxOp& op, const Envelope& message, std::byte* at, std::
     const fi_addr_t source = (binding.caps & FI_SOURCE) != 0 ? binding.source_of(*message.peer) : FI_ADDR_NOTAVAIL;
     if (source == FI_ADDR_NOTAVAIL && (binding.caps & FI_SOURCE_ERR) != 0) [[unlikely]]
         return fail(op, &message, bytes, 0, FI_EADDRNOTAVAIL, last_of_buffer, at);
+    if ((op.flags & flag_deferred) != 0 && !end_deferred(op, 0)) [[unlikely]]
+        return;
     if (binding.recv_cntr != nullptr) binding.recv_cntr->add(1);
     if (binding.cq == nullptr) return;
     // The application must learn that its buffer is free again, whether it wants to hear of the message or not.
@@ -415,10 +435,22 @@ void RxContext::give_up(RxOp& op, int error) noexcept {
     store.ops.give(&op);
 }
 
+void RxContext::fail(const ReceiveRequest& request, int error) noexcept {
+    const std::lock_guard guard{store.lock};
+    RxOp op;
+    op.context = request.context;
+    op.flags = request.flags;
+    op.tag = request.tag;
+    op.to = request.to;
+    op.message.tagged = request.tagged;
+    fail(op, nullptr, 0, 0, error, true);
+}
+
 // `message` is nullptr when none was matched; of several endpoints, then, any may tell of it.
 // `at`: where it lies, if that is not the start of the buffers.
 void RxContext::fail(RxOp& op, const Envelope* message, std::size_t bytes, std::size_t lost, int error,
                      bool last_of_buffer, std::byte* at) noexcept {
+    if ((op.flags & flag_deferred) != 0 && !end_deferred(op, error)) return;
     if (message == nullptr && bindings.empty()) return;
     const RxBinding& binding = message != nullptr ? *message->binding : *bindings.front();
     if (binding.recv_cntr != nullptr) binding.recv_cntr->add_error(1);

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <variant>
 
@@ -88,6 +89,28 @@ struct AtomicRequest {
     }
     [[nodiscard]] bool writes() const noexcept { return op != FI_ATOMIC_READ; }
 };
+
+// Buffers of an injected operation are the caller's again when it returns: one that starts later needs them copied. Throws
+// bad_alloc; what it answers, the request points into.
+[[nodiscard]] inline std::unique_ptr<std::byte[]> own_buffers(std::initializer_list<Buffers*> list) {
+    std::size_t bytes = 0;
+    for (const Buffers* buffers : list) bytes += buffers->total;
+    auto copy = std::make_unique<std::byte[]>(bytes);
+    std::byte* to = copy.get();
+    for (Buffers* buffers : list) {
+        if (buffers->count == 0) continue;
+        const std::size_t part = buffers->total;
+        buffers->gather(0, to, part);
+        buffers->set(to, part);
+        to += part;
+    }
+    return copy;
+}
+[[nodiscard]] inline std::unique_ptr<std::byte[]> own_buffers(SendRequest& r) { return own_buffers({&r.from}); }
+[[nodiscard]] inline std::unique_ptr<std::byte[]> own_buffers(RmaRequest& r) { return own_buffers({&r.local}); }
+[[nodiscard]] inline std::unique_ptr<std::byte[]> own_buffers(AtomicRequest& r) {
+    return own_buffers({&r.operand, &r.compare});
+}
 
 // One that may not start yet (waiting.cc). Completions are those of its context, as if it had been posted late.
 struct Waiting {

@@ -19,7 +19,11 @@ RmaRequest request(fi_addr_t to, std::uint64_t flags, void* context, bool write)
 ssize_t start(fid_ep* fid, RmaRequest& request) noexcept {
     const bool write = request.write;
     const std::uint64_t known = write ? send_flags_known : send_flags_known & ~(FI_REMOTE_CQ_DATA | FI_INJECT);
-    if ((request.flags & ~known) != 0) return -FI_EBADFLAGS;
+    EpFid& from = ep_fid_of(fid);
+    const bool later = (request.flags & ~known) != 0;
+    if (later) [[unlikely]] {
+        if (const int ret = take_trigger(from, request.flags, known); ret != 0) return ret;
+    }
     if ((request.flags & FI_INJECT) != 0 && request.local.total > inject_limit) return -FI_EMSGSIZE;
     if (request.local.total > max_msg_size) return -FI_EMSGSIZE;
     std::uint64_t remote = 0;
@@ -28,8 +32,9 @@ ssize_t start(fid_ep* fid, RmaRequest& request) noexcept {
         remote += request.segment[i].bytes;
     }
     if (request.segments == 0 || remote != request.local.total) return -FI_EINVAL;
-    const EpFid& from = ep_fid_of(fid);
     request.tx = from.tx;
+    if (later) [[unlikely]]
+        return put_aside(from, request);
     return from.endpoint->one_sided(request);
 }
 

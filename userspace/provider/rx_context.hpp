@@ -23,6 +23,7 @@
 #include "lock.hpp"
 #include "match.hpp"
 #include "pool.hpp"
+#include "work_queue.hpp"
 
 namespace nvlf::ofi {
 
@@ -34,13 +35,29 @@ struct Peer;
 inline constexpr std::size_t rx_limit = 1u << 20;
 
 struct RxStore {
-    RxStore(bool locked, std::size_t limit) noexcept : lock{locked}, unexpected_limit{limit} {}
+    RxStore(WorkQueue& w, bool locked, std::size_t limit) noexcept : lock{locked}, work{w}, unexpected_limit{limit} {}
 
     SpinLock lock;
+    WorkQueue& work; // Of the domain.
     Pool<RxOp> ops{rx_limit};
     Pool<Unexpected> unexpected{rx_limit};
     std::size_t unexpected_bytes = 0; // Payload and records.
     const std::size_t unexpected_limit;
+};
+
+// Holds the lock through a call in which counters may change, and has started what waits for them when it is given back.
+class CallGuard {
+public:
+    explicit CallGuard(RxStore& store) noexcept : store_{store} { store_.lock.lock(); }
+    ~CallGuard() {
+        store_.lock.unlock();
+        store_.work.fire();
+    }
+    CallGuard(const CallGuard&) = delete;
+    CallGuard& operator=(const CallGuard&) = delete;
+
+private:
+    RxStore& store_;
 };
 
 // An endpoint's use of a receive context.
@@ -86,6 +103,8 @@ struct RxContext {
     // The application's calls, which take the lock. 0 or -FI_E*
     [[nodiscard]] ssize_t receive(const ReceiveRequest& request) noexcept;
     [[nodiscard]] ssize_t cancel(void* context) noexcept;
+    // What was put aside (work.hpp) cannot be posted, and ends in error.
+    void fail(const ReceiveRequest& request, int error) noexcept;
 
     // Everything from here on is the engines', under the lock.
 

@@ -10,6 +10,7 @@
 
 #include "collectives.hpp"
 #include "endpoint.hpp"
+#include "work.hpp"
 
 namespace nvlf::ofi {
 namespace {
@@ -66,7 +67,7 @@ void push_slot(LaneProducer& tx, const nvlf_slot& slot) noexcept {
 ssize_t Endpoint::send(const SendRequest& request) noexcept {
     if (inherited()) [[unlikely]]
         return -FI_EOPBADSTATE;
-    const std::lock_guard guard{lock()};
+    const CallGuard guard{*store};
     ssize_t error = 0;
     Peer* peer = peer_for(request.to, error);
     if (peer == nullptr) [[unlikely]]
@@ -321,14 +322,21 @@ void Endpoint::finish(TxOp& op, int error) noexcept {
 
 void TxContext::complete(std::uint64_t kind, std::uint64_t flags, void* context, bool silent) noexcept {
     if (Cntr* const to = counter(kind); to != nullptr) to->add(1);
-    if (silent || cq == nullptr || (selective && (flags & FI_COMPLETION) == 0)) return;
+    if (cq == nullptr) {
+        if (work != nullptr) work->sent(kind, context, 0);
+        return;
+    }
+    if (silent || (selective && (flags & FI_COMPLETION) == 0)) return;
     if ((kind & (FI_RMA | FI_ATOMIC)) == 0) kind |= FI_SEND;
     cq->push({.context = context, .flags = kind});
 }
 
 void TxContext::fail(std::uint64_t kind, void* context, int error) noexcept {
     if (Cntr* const to = counter(kind); to != nullptr) to->add_error(1);
-    if (cq == nullptr) return;
+    if (cq == nullptr) {
+        if (work != nullptr) work->sent(kind, context, error);
+        return;
+    }
     if ((kind & (FI_RMA | FI_ATOMIC)) == 0) kind |= FI_SEND;
     cq->push_error({.c = {.context = context, .flags = kind}, .err = error});
 }

@@ -29,6 +29,8 @@ int srx_close(::fid* object) {
     SharedRx& srx = shared_rx_of(object);
     if (srx.endpoints.load(std::memory_order_acquire) != 0 || srx.aliases.load(std::memory_order_acquire) != 0)
         return -FI_EBUSY;
+    srx.domain.work.stop(nullptr, &srx.context);
+    srx.domain.work.forget(nullptr, &srx.context);
     srx.domain.refs.fetch_sub(1, std::memory_order_acq_rel);
     delete &srx;
     return 0;
@@ -44,7 +46,7 @@ fi_ops srx_fid_ops{sizeof(fi_ops), srx_close, no_bind, srx_control, no_ops_open,
 } // namespace
 
 SharedRx::SharedRx(Domain& d, std::uint64_t caps) noexcept
-    : domain{d}, store{d.locks(), params().unexpected_limit}, context{store, caps} {
+    : domain{d}, store{d.work, d.locks(), params().unexpected_limit}, context{store, caps} {
     rx = &context;
     context.open();
 }

@@ -13,6 +13,7 @@ namespace nvlf::ofi {
 
 struct Cntr;
 struct Cq;
+struct Work;
 
 struct TxContext {
     Cq* cq = nullptr;
@@ -20,8 +21,9 @@ struct TxContext {
     Cntr* send_cntr = nullptr;
     Cntr* read_cntr = nullptr;
     Cntr* write_cntr = nullptr;
-    int joined = 0;    // Of these, in the order of each_queue: how many drive the endpoint (ep_queues.hpp).
-    bool open = false; // The application holds a handle on it (fi_tx_context).
+    Work* work = nullptr; // Whose account this is, if it is no application's: it hears of the end; nothing is bound.
+    int joined = 0;       // Of these, in the order of each_queue: how many drive the endpoint (ep_queues.hpp).
+    bool open = false;    // The application holds a handle on it (fi_tx_context).
     bool enabled = false;
 
     template <class F>

@@ -260,7 +260,8 @@ ssize_t block(const Waitable& object, Look look, void* self, int timeout_ms, ssi
         if (deadline.passed()) return timed_out;
         // After a sleep only: it costs a system call. Without a carrier the descriptors stay readable for ever.
         if (slept && object.fabric != nullptr && nvlf_poll_alive(object.fabric) == 0) return -FI_ENODEV;
-        if (object.wait.kind() == FI_WAIT_YIELD || Clock::now() < spin_until) {
+        const bool sleeps = object.wait.kind() != FI_WAIT_YIELD && object.wait.kind() != FI_WAIT_NONE;
+        if (!sleeps || Clock::now() < spin_until) {
             ::sched_yield();
             continue;
         }

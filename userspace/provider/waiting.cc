@@ -31,30 +31,6 @@ namespace {
 
 constexpr std::size_t waiting_limit = queue_size; // Of an endpoint.
 
-// An injected operation's buffers are the caller's again when it returns.
-void own_buffers(SendRequest& request, std::byte* copy) noexcept {
-    request.from.gather(0, copy, request.from.total);
-    request.from.set(copy, request.from.total);
-}
-void own_buffers(RmaRequest& request, std::byte* copy) noexcept {
-    request.local.gather(0, copy, request.local.total);
-    request.local.set(copy, request.local.total);
-}
-void own_buffers(AtomicRequest& request, std::byte* copy) noexcept {
-    std::byte* to = copy;
-    for (Buffers* buffers : {&request.operand, &request.compare}) {
-        if (buffers->count == 0) continue;
-        const std::size_t bytes = buffers->total;
-        buffers->gather(0, to, bytes);
-        buffers->set(to, bytes);
-        to += bytes;
-    }
-}
-
-std::size_t owned_bytes(const SendRequest& request) noexcept { return request.from.total; }
-std::size_t owned_bytes(const RmaRequest& request) noexcept { return request.local.total; }
-std::size_t owned_bytes(const AtomicRequest& request) noexcept { return request.operand.total + request.compare.total; }
-
 template <class Request>
 constexpr bool is_message = std::is_same_v<Request, SendRequest>;
 
@@ -95,8 +71,7 @@ ssize_t Endpoint::start_or_wait(Peer& peer, const Request& request) noexcept {
         Request late = request;
         std::unique_ptr<std::byte[]> copy;
         if ((request.flags & FI_INJECT) != 0) {
-            copy = std::make_unique<std::byte[]>(owned_bytes(request));
-            own_buffers(late, copy.get());
+            copy = own_buffers(late);
         }
         peer.waiting.push_back({late, std::move(copy)});
     } catch (const std::bad_alloc&) {
@@ -111,7 +86,7 @@ template ssize_t Endpoint::start_or_wait(Peer& peer, const SendRequest& request)
 template <class Request>
 ssize_t Endpoint::post_one_sided(const Request& request) noexcept {
     if (inherited()) return -FI_EOPBADSTATE;
-    const std::lock_guard guard{lock()};
+    const CallGuard guard{*store};
     ssize_t error = 0;
     Peer* peer = peer_for(request.to, error);
     if (peer == nullptr) return error;

@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(empty_hints_and_missing_attributes_ask_for_nothing) {
 BOOST_AUTO_TEST_CASE(atomics_are_asked_for_and_bring_the_directions_of_one_sided_operations) {
     const Info info = filled([](fi_info& i) { i.caps = FI_ATOMIC; });
     BOOST_TEST((info->caps & (FI_ATOMIC | FI_RMA)) == FI_ATOMIC);
-    BOOST_TEST(info->tx_attr->caps == (FI_ATOMIC | FI_FENCE | FI_READ | FI_WRITE));
+    BOOST_TEST(info->tx_attr->caps == (FI_ATOMIC | FI_FENCE | FI_TRIGGER | FI_READ | FI_WRITE));
     constexpr std::uint64_t targets = FI_REMOTE_READ | FI_REMOTE_WRITE;
     BOOST_TEST((info->rx_attr->caps & (FI_ATOMIC | FI_READ | FI_WRITE | targets)) == (FI_ATOMIC | targets));
     const Info less = filled([](fi_info& i) { i.caps = FI_ATOMIC | FI_WRITE; });
@@ -77,8 +77,8 @@ BOOST_AUTO_TEST_CASE(wishes_beyond_the_offer_are_refused_and_at_the_offer_grante
         {"rx iov_limit", [](fi_info& i, std::size_t o) { i.rx_attr->iov_limit = iov_limit + o; }},
         {"rma_iov_limit", [](fi_info& i, std::size_t o) { i.tx_attr->rma_iov_limit = rma_iov_limit + o; }},
         {"max_msg_size", [](fi_info& i, std::size_t o) { i.ep_attr->max_msg_size = max_msg_size + o; }},
-        {"tx_ctx_cnt", [](fi_info& i, std::size_t o) { i.ep_attr->tx_ctx_cnt = 1 + o; }},
-        {"rx_ctx_cnt", [](fi_info& i, std::size_t o) { i.ep_attr->rx_ctx_cnt = 1 + o; }},
+        {"tx_ctx_cnt", [](fi_info& i, std::size_t o) { i.ep_attr->tx_ctx_cnt = contexts_per_ep + o; }},
+        {"rx_ctx_cnt", [](fi_info& i, std::size_t o) { i.ep_attr->rx_ctx_cnt = contexts_per_ep + o; }},
         {"protocol_version",
          [](fi_info& i, std::size_t o) {
              i.ep_attr->protocol_version = protocol_version + static_cast<std::uint32_t>(o);
@@ -135,10 +135,10 @@ BOOST_AUTO_TEST_CASE(what_a_client_sets_comes_back_as_it_set_it) {
 
 BOOST_AUTO_TEST_CASE(capabilities_are_those_asked_for_with_directions_implied_and_the_free_ones_added) {
     const Info tagged = filled([](fi_info& i) { i.caps = FI_TAGGED; });
-    BOOST_TEST(tagged->caps ==
-               (FI_TAGGED | FI_FENCE | FI_SEND | FI_RECV | FI_SOURCE | FI_MULTI_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM));
-    BOOST_TEST(tagged->tx_attr->caps == (FI_TAGGED | FI_FENCE | FI_SEND));
-    BOOST_TEST(tagged->rx_attr->caps == (FI_TAGGED | FI_RECV | FI_SOURCE | FI_MULTI_RECV));
+    BOOST_TEST(tagged->caps == (FI_TAGGED | FI_FENCE | FI_TRIGGER | FI_SEND | FI_RECV | FI_SOURCE | FI_MULTI_RECV |
+                                FI_LOCAL_COMM | FI_REMOTE_COMM));
+    BOOST_TEST(tagged->tx_attr->caps == (FI_TAGGED | FI_FENCE | FI_TRIGGER | FI_SEND));
+    BOOST_TEST(tagged->rx_attr->caps == (FI_TAGGED | FI_TRIGGER | FI_RECV | FI_SOURCE | FI_MULTI_RECV));
     const Info writer = filled([](fi_info& i) { i.caps = FI_RMA | FI_WRITE; });
     BOOST_TEST((writer->caps & FI_WRITE) != 0U);
     BOOST_TEST((writer->caps & (FI_READ | FI_REMOTE_WRITE | FI_SEND | FI_MSG)) == 0U);
