@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <functional>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <string>
@@ -27,90 +27,114 @@ std::size_t Av::Hash::operator()(const nvlf_addr& addr) const noexcept {
 
 bool Av::Equal::operator()(const nvlf_addr& a, const nvlf_addr& b) const noexcept { return addr_equal(a, b); }
 
-Av::~Av() {
-    for (std::atomic<Chunk*>& chunk : chunks_) delete chunk.load(std::memory_order_relaxed);
-}
-
 nvlf_addr Av::key(nvlf_addr addr) const noexcept {
     if (addr.epoch == 0) addr.fabric = 0;
     return addr;
 }
 
-Av::Entry* Av::entry(fi_addr_t index) noexcept {
-    if (index >= end_) return nullptr;
-    return &chunks_[index / av_chunk].load(std::memory_order_relaxed)->entries[index % av_chunk];
+// What the table has at this index, made known to the way back. bad_alloc leaves it as it was known before.
+void Av::note(std::size_t index) {
+    if (index >= noted_.size()) noted_.resize(std::max(index + 1, noted_.size() * 2));
+    Noted& noted = noted_[index];
+    const std::uint64_t state = table.state(index);
+    if (state == noted.state) return;
+    if (noted.state != 0) {
+        const auto [first, last] = by_addr_.equal_range(noted.addr);
+        by_addr_.erase(std::find_if(first, last, [index](const auto& item) { return item.second == index; }));
+        noted.state = 0;
+    }
+    nvlf_addr addr;
+    if (state == 0 || !table.lookup(index, addr)) return; // Gone again: the next change tells.
+    if (by_addr_.count(key(addr)) != 0) repeats_.store(true, std::memory_order_relaxed);
+    by_addr_.emplace(key(addr), index);
+    noted = {state, key(addr)};
 }
 
-// The lowest that is free, as FI_AV_TABLE demands.
-Result<fi_addr_t> Av::free_index() {
-    if (!removed_.empty()) {
-        std::pop_heap(removed_.begin(), removed_.end(), std::greater{});
-        const fi_addr_t index = removed_.back();
-        removed_.pop_back();
-        return index;
-    }
-    if (end_ == av_limit) return Errno{EMFILE};
-    std::atomic<Chunk*>& chunk = chunks_[end_ / av_chunk];
-    if (chunk.load(std::memory_order_relaxed) == nullptr) {
-        removed_.reserve(end_ + av_chunk); // So that remove() needs no memory.
-        chunk.store(new Chunk, std::memory_order_release);
-    }
-    return end_++;
+// False: there was no memory to learn of all of it.
+bool Av::catch_up() noexcept try {
+    const std::uint32_t changes = table.changes(); // Before we look: what changes from now on is seen next time.
+    if (changes == noted_changes_) return true;
+    const std::size_t end = table.end();
+    for (std::size_t i = 0; i < end; ++i) note(i);
+    noted_changes_ = changes;
+    return true;
+} catch (const std::bad_alloc&) {
+    return false;
 }
 
-Result<fi_addr_t> Av::insert(const nvlf_addr& addr) noexcept try {
+Result<fi_addr_t> Av::insert(const nvlf_addr& addr) noexcept {
+    if (table.read_only()) return Errno{EACCES};
     if (!addr_valid(addr)) return Errno{EINVAL};
     if (addr.fabric != 0 && addr.fabric != domain.fabric_id) return Errno{EXDEV};
     const std::lock_guard guard{lock_};
-    // The way back first: should it fail for want of memory, nothing has happened yet.
-    const auto back = by_addr_.emplace(key(addr), FI_ADDR_NOTAVAIL);
-    Result<fi_addr_t> index = Errno{ENOMEM};
+    const Result<fi_addr_t> index = table.insert(addr);
+    if (!index) return index;
+    user_ids_.erase(*index);
+    // While nobody else changes the table we are up to date with it at no cost.
+    if (table.count_change() != noted_changes_) return index;
     try {
-        index = free_index();
-    } catch (const std::bad_alloc&) {}
-    if (!index) {
-        by_addr_.erase(back);
-        return index.error();
-    }
-    back->second = *index;
-    Entry& slot = *entry(*index);
-    slot.addr = addr;
-    slot.used.store(true, std::memory_order_release);
-    changes_.fetch_add(1, std::memory_order_release);
-    return *index;
-} catch (const std::bad_alloc&) {
-    return Errno{ENOMEM};
+        note(*index);
+        ++noted_changes_;
+    } catch (const std::bad_alloc&) {} // find() will try again.
+    return index;
 }
 
 bool Av::remove(fi_addr_t index) noexcept {
     const std::lock_guard guard{lock_};
-    Entry* const slot = entry(index);
-    if (slot == nullptr || !slot->used.load(std::memory_order_relaxed)) return false;
-    slot->used.store(false, std::memory_order_release);
-    const auto [first, last] = by_addr_.equal_range(key(slot->addr));
-    const auto back = std::find_if(first, last, [index](const auto& item) { return item.second == index; });
-    if (back != last) by_addr_.erase(back);
-    removed_.push_back(index);
-    std::push_heap(removed_.begin(), removed_.end(), std::greater{});
-    changes_.fetch_add(1, std::memory_order_release);
+    if (table.read_only() || !table.remove(index)) return false;
+    user_ids_.erase(index);
+    if (table.count_change() == noted_changes_ && index < noted_.size()) {
+        note(index); // Needs no memory.
+        ++noted_changes_;
+    }
     return true;
 }
 
-fi_addr_t Av::find(const nvlf_addr& addr) const noexcept {
+fi_addr_t Av::lowest(const nvlf_addr& addr) const noexcept {
+    fi_addr_t index = FI_ADDR_NOTAVAIL; // The highest there is.
+    const auto [first, last] = by_addr_.equal_range(key(addr));
+    for (auto it = first; it != last; ++it) index = std::min(index, it->second);
+    return index;
+}
+
+fi_addr_t Av::find(const nvlf_addr& addr) noexcept {
     const std::lock_guard guard{lock_};
-    if (const auto it = by_addr_.find(key(addr)); it != by_addr_.end()) return it->second;
-    if (addr.service == 0) return FI_ADDR_NOTAVAIL;
+    if (!catch_up()) return FI_ADDR_NOTAVAIL;
+    if (const fi_addr_t index = lowest(addr); index != FI_ADDR_NOTAVAIL || addr.service == 0) return index;
     // Whoever inserted it knew the endpoint by its service, on any device or on this one.
-    for (const std::uint32_t device : {NVLF_DEVICE_ANY, addr.device}) {
-        if (const auto it = by_addr_.find(service_addr(0, device, addr.service)); it != by_addr_.end())
-            return it->second;
-    }
-    return FI_ADDR_NOTAVAIL;
+    const fi_addr_t index = lowest(service_addr(0, NVLF_DEVICE_ANY, addr.service));
+    return index != FI_ADDR_NOTAVAIL ? index : lowest(service_addr(0, addr.device, addr.service));
+}
+
+fi_addr_t Av::first_of(fi_addr_t addr) noexcept {
+    nvlf_addr its;
+    if (!lookup(addr, its)) return addr;
+    const std::lock_guard guard{lock_};
+    const fi_addr_t index = catch_up() ? lowest(its) : FI_ADDR_NOTAVAIL;
+    return index != FI_ADDR_NOTAVAIL ? index : addr;
+}
+
+fi_addr_t Av::reported(fi_addr_t index) noexcept {
+    const std::lock_guard guard{lock_};
+    const auto id = user_ids_.find(index);
+    return id != user_ids_.end() ? id->second : index;
+}
+
+// Counts as a change: whoever remembers what completions say must ask again.
+Errno Av::set_user_id(fi_addr_t index, fi_addr_t id) noexcept try {
+    const std::lock_guard guard{lock_};
+    nvlf_addr addr;
+    if (!table.lookup(index, addr)) return Errno{ENOENT};
+    user_ids_[index] = id;
+    if (!table.read_only() && table.count_change() == noted_changes_) ++noted_changes_;
+    return Errno{};
+} catch (const std::bad_alloc&) {
+    return Errno{ENOMEM};
 }
 
 namespace {
 
-constexpr std::uint64_t insert_flags = FI_MORE | FI_SYNC_ERR;
+constexpr std::uint64_t insert_flags = FI_MORE | FI_SYNC_ERR | FI_AV_USER_ID;
 
 // One call of the insert family: counts successes and reports each failure where the application asked for it.
 class Insertion {
@@ -119,10 +143,12 @@ public:
         : av_{av},
           ret_index_{ret_index},
           context_{context},
-          errors_{(flags & FI_SYNC_ERR) != 0 ? static_cast<int*>(context) : nullptr} {}
+          errors_{(flags & FI_SYNC_ERR) != 0 ? static_cast<int*>(context) : nullptr},
+          user_ids_{(flags & FI_AV_USER_ID) != 0} {}
 
-    void add(const nvlf_addr& addr) noexcept {
-        const Result<fi_addr_t> index = av_.insert(addr);
+    void add(const Result<nvlf_addr>& addr) noexcept {
+        Result<fi_addr_t> index = addr ? av_.insert(*addr) : Result<fi_addr_t>{addr.error()};
+        if (index && user_ids_) index = identify(*index, ret_index_[done_]);
         if (ret_index_ != nullptr) ret_index_[done_] = index ? *index : FI_ADDR_NOTAVAIL;
         if (errors_ != nullptr) errors_[done_] = index.error().value();
         if (index) {
@@ -143,6 +169,14 @@ public:
     }
 
 private:
+    // With the user's id, or not at all.
+    Result<fi_addr_t> identify(fi_addr_t index, fi_addr_t id) noexcept {
+        const Errno error = av_.set_user_id(index, id);
+        if (!error.failed()) return index;
+        av_.remove(index);
+        return error;
+    }
+
     void report(int error) noexcept {
         fi_eq_err_entry entry{};
         entry.fid = &av_.fid.fid;
@@ -158,12 +192,15 @@ private:
     fi_addr_t* ret_index_;
     void* context_;
     int* errors_;
+    bool user_ids_; // ret_index_ holds them.
     std::size_t done_ = 0;
     std::size_t inserted_ = 0;
 };
 
-int check_insertion(const Av& av, std::uint64_t flags, const void* context) noexcept {
+int check_insertion(const Av& av, const fi_addr_t* ret_index, std::uint64_t flags, const void* context) noexcept {
     if ((flags & ~insert_flags) != 0) return -FI_EBADFLAGS;
+    if (av.table.read_only()) return -FI_EACCES;
+    if ((flags & FI_AV_USER_ID) != 0 && ret_index == nullptr) return -FI_EINVAL;
     if (av.async && av.eq == nullptr) return -FI_ENOEQ;
     if ((flags & FI_SYNC_ERR) != 0 && (av.async || context == nullptr)) return -FI_EINVAL;
     return 0;
@@ -172,7 +209,7 @@ int check_insertion(const Av& av, std::uint64_t flags, const void* context) noex
 int insert(fid_av* fid, const void* addrs, std::size_t count, fi_addr_t* ret_index, std::uint64_t flags,
            void* context) {
     Av& av = av_of(fid);
-    if (const int ret = check_insertion(av, flags, context); ret != 0) return ret;
+    if (const int ret = check_insertion(av, ret_index, flags, context); ret != 0) return ret;
     if ((addrs == nullptr && count > 0) || count > av_limit) return -FI_EINVAL;
     Insertion insertion{av, ret_index, flags, context};
     for (std::size_t i = 0; i < count; ++i) {
@@ -197,7 +234,7 @@ int resolve_service(const Av& av, const char* node, const char* service, nvlf_ad
 int insertsvc(fid_av* fid, const char* node, const char* service, fi_addr_t* ret_index, std::uint64_t flags,
               void* context) try {
     Av& av = av_of(fid);
-    if (const int ret = check_insertion(av, flags, context); ret != 0) return ret;
+    if (const int ret = check_insertion(av, ret_index, flags, context); ret != 0) return ret;
     nvlf_addr addr;
     if (const int ret = resolve_service(av, node, service, addr); ret != 0) return ret;
     Insertion insertion{av, ret_index, flags, context};
@@ -222,7 +259,7 @@ bool advance(const char* text, std::size_t steps, std::string& ret_text) {
 int insertsym(fid_av* fid, const char* node, std::size_t nodes, const char* service, std::size_t services,
               fi_addr_t* ret_index, std::uint64_t flags, void* context) try {
     Av& av = av_of(fid);
-    if (const int ret = check_insertion(av, flags, context); ret != 0) return ret;
+    if (const int ret = check_insertion(av, ret_index, flags, context); ret != 0) return ret;
     if (node == nullptr || service == nullptr) return -FI_EINVAL;
     if (nodes > av_limit || services > av_limit || nodes * services > av_limit) return -FI_EINVAL;
 
@@ -250,6 +287,7 @@ int insertsym(fid_av* fid, const char* node, std::size_t nodes, const char* serv
 
 int remove(fid_av* fid, fi_addr_t* indices, std::size_t count, std::uint64_t flags) {
     if (flags != 0) return -FI_EBADFLAGS;
+    if (av_of(fid).table.read_only()) return -FI_EACCES;
     if (indices == nullptr && count > 0) return -FI_EINVAL;
     int ret = 0;
     for (std::size_t i = 0; i < count; ++i) {
@@ -303,35 +341,66 @@ int av_bind(fid* object, fid* other, std::uint64_t flags) {
 
 fi_ops av_fid_ops{sizeof(fi_ops), av_close, av_bind, no_control, no_ops_open, no_tostr, no_ops_set};
 
-fi_ops_av av_ops{
-    .size = sizeof(fi_ops_av),
-    .insert = insert,
-    .insertsvc = insertsvc,
-    .insertsym = insertsym,
-    .remove = remove,
-    .lookup = lookup,
-    .straddr = straddr,
-    .av_set = av_set_open,
+int set_user_id(fid_av* fid, fi_addr_t index, fi_addr_t id, std::uint64_t flags) {
+    if (flags != 0) return -FI_EBADFLAGS;
+    const Errno error = av_of(fid).set_user_id(index, id);
+    return error == Errno{ENOENT} ? -FI_EINVAL : error.negative();
+}
+
+// With what libfabric 2 put at the end of the table; an older one looks at no more than it knows.
+struct AvOps {
+    fi_ops_av ops;
+    int (*insert_auth_key)(fid_av*, const void*, std::size_t, fi_addr_t*, std::uint64_t);
+    int (*lookup_auth_key)(fid_av*, fi_addr_t, void*, std::size_t*);
+    int (*set_user_id)(fid_av*, fi_addr_t, fi_addr_t, std::uint64_t);
 };
+
+AvOps av_ops{
+    .ops = {.size = sizeof(AvOps),
+            .insert = insert,
+            .insertsvc = insertsvc,
+            .insertsym = insertsym,
+            .remove = remove,
+            .lookup = lookup,
+            .straddr = straddr,
+            .av_set = av_set_open},
+    .insert_auth_key = none,
+    .lookup_auth_key = none,
+    .set_user_id = set_user_id,
+};
+
+// -FI_ENOENT: opened for reading, and nobody made it.
+int open_table(Av& av, fi_av_attr& attr) noexcept {
+    if (attr.name == nullptr) return av.table.open_private().negative();
+    const bool read_only = (attr.flags & FI_READ) != 0;
+    const Errno error = av.table.open_shared(av.domain.nvlf, av.domain.device, attr.name, attr.count, read_only);
+    if (error.failed()) {
+        FI_INFO(&provider, FI_LOG_AV, "shared address vector '%s' cannot be opened: %s\n", attr.name,
+                fi_strerror(error.value()));
+        return error.negative();
+    }
+    if (attr.map_addr == nullptr) attr.map_addr = av.table.map_addr();
+    return 0;
+}
 
 } // namespace
 
 int av_open(fid_domain* fid, fi_av_attr* attr, fid_av** ret_av, void* context) noexcept {
     if (attr == nullptr || ret_av == nullptr) return -FI_EINVAL;
-    if (attr->name != nullptr) return -FI_ENOSYS; // Shared by several processes: not offered (FI_SHARED_AV).
-    if ((attr->flags & ~(FI_EVENT | FI_SYMMETRIC)) != 0) return -FI_EBADFLAGS;
-    if (attr->type > FI_AV_TABLE || attr->rx_ctx_bits < 0 || attr->rx_ctx_bits > rx_ctx_bits_limit ||
-        attr->count > av_limit)
-        return -FI_EINVAL;
-    Domain& domain = domain_of(fid);
-    Av* const av = new (std::nothrow) Av{domain};
-    if (av == nullptr) return -FI_ENOMEM;
+    constexpr std::uint64_t known = FI_EVENT | FI_SYMMETRIC | FI_READ | FI_AV_USER_ID;
+    if ((attr->flags & ~known) != 0) return -FI_EBADFLAGS;
+    if (attr->type > FI_AV_TABLE || attr->count > av_limit) return -FI_EINVAL;
+    if (attr->rx_ctx_bits < 0 || attr->rx_ctx_bits > rx_ctx_bits_limit) return -FI_EINVAL;
+    if ((attr->flags & FI_READ) != 0 && attr->name == nullptr) return -FI_EINVAL;
+    std::unique_ptr<Av> av{new (std::nothrow) Av{domain_of(fid)}};
+    if (!av) return -FI_ENOMEM;
+    if (const int ret = open_table(*av, *attr); ret != 0) return ret;
     if (attr->type == FI_AV_UNSPEC) attr->type = FI_AV_TABLE;
-    av->rx_ctx_bits = attr->rx_ctx_bits;
     av->async = (attr->flags & FI_EVENT) != 0;
-    av->fid = {.fid = {.fclass = FI_CLASS_AV, .context = context, .ops = &av_fid_ops}, .ops = &av_ops};
-    domain.refs.fetch_add(1, std::memory_order_acq_rel);
-    *ret_av = &av->fid;
+    av->rx_ctx_bits = attr->rx_ctx_bits;
+    av->fid = {.fid = {.fclass = FI_CLASS_AV, .context = context, .ops = &av_fid_ops}, .ops = &av_ops.ops};
+    av->domain.refs.fetch_add(1, std::memory_order_acq_rel);
+    *ret_av = &av.release()->fid;
     return 0;
 }
 

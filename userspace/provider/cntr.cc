@@ -8,6 +8,7 @@
 #include "none.hpp"
 #include "params.hpp"
 #include "provider.hpp"
+#include "wait_set.hpp"
 
 namespace nvlf::ofi {
 
@@ -107,7 +108,7 @@ int cntr_wait(fid_cntr* fid, std::uint64_t threshold, int timeout) {
 int cntr_close(fid* object) {
     Cntr& cntr = cntr_of(reinterpret_cast<fid_cntr*>(object));
     if (cntr.refs.load(std::memory_order_acquire) != 0) return -FI_EBUSY;
-    cntr.wait.leave(*object);
+    leave_wait_set(cntr.wait, *object);
     cntr.domain.drive_no_more_with(cntr);
     cntr.domain.cntrs.fetch_sub(1, std::memory_order_acq_rel);
     cntr.domain.refs.fetch_sub(1, std::memory_order_acq_rel);
@@ -143,10 +144,10 @@ int cntr_open(fid_domain* fid, fi_cntr_attr* attr, fid_cntr** ret_cntr, void* co
     if (!cntr) return -FI_ENOMEM;
     if (const int ret = cntr->wait.open(attr->wait_obj, attr->wait_set); ret != 0) return ret;
     cntr->fid = {.fid = {.fclass = FI_CLASS_CNTR, .context = context, .ops = &cntr_fid_ops}, .ops = &cntr_ops};
-    if (const int ret = cntr->wait.join(cntr->fid.fid); ret != 0) return ret;
+    if (const int ret = join_wait_set(cntr->wait, cntr->fid.fid); ret != 0) return ret;
     if (domain.cntrs.fetch_add(1, std::memory_order_acq_rel) >= cntrs_per_domain) {
         domain.cntrs.fetch_sub(1, std::memory_order_acq_rel);
-        cntr->wait.leave(cntr->fid.fid);
+        leave_wait_set(cntr->wait, cntr->fid.fid);
         return -FI_EMFILE;
     }
     domain.refs.fetch_add(1, std::memory_order_acq_rel);

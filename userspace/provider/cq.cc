@@ -16,6 +16,7 @@
 #include "none.hpp"
 #include "params.hpp"
 #include "provider.hpp"
+#include "wait_set.hpp"
 
 namespace nvlf::ofi {
 
@@ -277,7 +278,7 @@ const char* cq_strerror(fid_cq*, int prov_errno, const void*, char* buf, std::si
 int cq_close(fid* object) {
     Cq& cq = cq_of(reinterpret_cast<fid_cq*>(object));
     if (cq.refs.load(std::memory_order_acquire) != 0) return -FI_EBUSY;
-    cq.wait.leave(*object);
+    leave_wait_set(cq.wait, *object);
     cq.domain.cqs.fetch_sub(1, std::memory_order_acq_rel);
     cq.domain.refs.fetch_sub(1, std::memory_order_acq_rel);
     delete &cq;
@@ -332,10 +333,10 @@ int cq_open(fid_domain* fid, fi_cq_attr* attr, fid_cq** ret_cq, void* context) n
     cq->wait_cond = attr->wait_cond;
     if (const int ret = cq->wait.open(attr->wait_obj, attr->wait_set); ret != 0) return ret;
     cq->fid = {.fid = {.fclass = FI_CLASS_CQ, .context = context, .ops = &cq_fid_ops}, .ops = ops};
-    if (const int ret = cq->wait.join(cq->fid.fid); ret != 0) return ret;
+    if (const int ret = join_wait_set(cq->wait, cq->fid.fid); ret != 0) return ret;
     if (domain.cqs.fetch_add(1, std::memory_order_acq_rel) >= cqs_per_domain) {
         domain.cqs.fetch_sub(1, std::memory_order_acq_rel);
-        cq->wait.leave(cq->fid.fid);
+        leave_wait_set(cq->wait, cq->fid.fid);
         return -FI_EMFILE;
     }
     domain.refs.fetch_add(1, std::memory_order_acq_rel);

@@ -177,6 +177,7 @@ int Endpoint::bind(::fid* object, std::uint64_t flags) noexcept {
         if (av != nullptr || &vector.domain != &domain) return -FI_EINVAL;
         av = &vector;
         av_mask = ~fi_addr_t{0} >> vector.rx_ctx_bits;
+        av_changes_now = &vector.table.changes_word();
         av->refs.fetch_add(1, std::memory_order_relaxed);
         return 0;
     }

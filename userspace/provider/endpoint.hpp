@@ -157,7 +157,8 @@ struct Endpoint : EpFid {
     [[nodiscard]] ssize_t refused(const nvlf_addr& address, int error) noexcept;
     [[nodiscard]] bool alone() const noexcept;
     [[nodiscard]] bool is_live(fi_addr_t to) const noexcept {
-        return to < by_addr.size() && by_addr[to] != nullptr && by_addr[to]->up() && av->changes() == av_changes;
+        return to < by_addr.size() && by_addr[to] != nullptr && by_addr[to]->up() &&
+               av_changes_now->load(std::memory_order_acquire) == av_changes;
     }
     void forget_stale_addresses() noexcept;
     [[nodiscard]] Peer* adopt(::nvlf_channel* channel) noexcept;
@@ -174,7 +175,8 @@ struct Endpoint : EpFid {
     void bury() noexcept;
     void fail_all(int error) noexcept;
     [[nodiscard]] int gone(fi_addr_t source) noexcept;
-    [[nodiscard]] fi_addr_t source_of(Peer& peer) noexcept;
+    [[nodiscard]] fi_addr_t source_of(Peer& peer) noexcept;       // To match by: its lowest index.
+    [[nodiscard]] fi_addr_t reported_source(Peer& peer) noexcept; // To tell the application.
     void say_bye() noexcept;
 
     // send.cc
@@ -306,7 +308,8 @@ struct Endpoint : EpFid {
     std::vector<Peer*> by_addr;  // By fi_addr_t.
     Av* av = nullptr;
     fi_addr_t av_mask = ~fi_addr_t{0}; // Of an address, what is an index of `av`.
-    std::uint32_t av_changes = 0;      // Of the address vector, when by_addr was true.
+    const std::atomic<std::uint32_t>* av_changes_now = nullptr;
+    std::uint32_t av_changes = 0; // Of the address vector, when by_addr was true.
     std::uint32_t notices_seen = 0;
     std::uint32_t idle_polls = 0;
     bool to_accept = false;                   // The carrier holds channels for us that we had no room for.

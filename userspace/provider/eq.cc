@@ -8,6 +8,7 @@
 
 #include "none.hpp"
 #include "provider.hpp"
+#include "wait_set.hpp"
 
 namespace nvlf::ofi {
 
@@ -125,7 +126,7 @@ const char* eq_strerror(fid_eq*, int prov_errno, const void*, char* buf, std::si
 int eq_close(fid* object) {
     Eq& eq = eq_of(reinterpret_cast<fid_eq*>(object));
     if (eq.refs.load(std::memory_order_acquire) != 0) return -FI_EBUSY;
-    eq.wait.leave(*object);
+    leave_wait_set(eq.wait, *object);
     eq.fabric.refs.fetch_sub(1, std::memory_order_acq_rel);
     delete &eq;
     return 0;
@@ -157,7 +158,7 @@ int eq_open(fid_fabric* fid, fi_eq_attr* attr, fid_eq** ret_eq, void* context) n
     if (const int ret = eq->wait.open(attr->wait_obj, attr->wait_set); ret != 0) return ret;
     eq->writable = (attr->flags & FI_WRITE) != 0;
     eq->fid = {.fid = {.fclass = FI_CLASS_EQ, .context = context, .ops = &eq_fid_ops}, .ops = &eq_ops};
-    if (const int ret = eq->wait.join(eq->fid.fid); ret != 0) return ret;
+    if (const int ret = join_wait_set(eq->wait, eq->fid.fid); ret != 0) return ret;
     fabric.refs.fetch_add(1, std::memory_order_acq_rel);
     *ret_eq = &eq.release()->fid;
     return 0;

@@ -36,7 +36,7 @@ inline constexpr std::uint64_t tx_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC
 inline constexpr std::uint64_t rx_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_COLLECTIVE | FI_HMEM | FI_RECV |
                                          FI_REMOTE_READ | FI_REMOTE_WRITE | FI_SOURCE | FI_SOURCE_ERR |
                                          FI_DIRECTED_RECV | FI_MULTI_RECV | FI_TRIGGER | FI_RMA_EVENT;
-inline constexpr std::uint64_t domain_caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
+inline constexpr std::uint64_t domain_caps = FI_LOCAL_COMM | FI_REMOTE_COMM | FI_SHARED_AV | FI_AV_USER_ID;
 inline constexpr std::uint64_t all_caps = tx_caps | rx_caps | domain_caps;
 
 inline constexpr std::uint64_t tx_op_flags =

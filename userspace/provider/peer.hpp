@@ -117,7 +117,8 @@ struct Peer {
     nvlf_addr address;
     LaneProducer tx;
     LaneConsumer rx;
-    fi_addr_t fi_addr = FI_ADDR_NOTAVAIL; // Ours for it, when the address vector has it.
+    fi_addr_t fi_addr = FI_ADDR_NOTAVAIL;       // Ours for it, when the address vector has it: the lowest of them.
+    fi_addr_t reported_addr = FI_ADDR_NOTAVAIL; // What completions say instead.
     State state = State::up;
     bool self;
     bool said_bye = false;

@@ -39,7 +39,8 @@ bool lives(nvlf_fabric* fabric, const nvlf_addr& address) noexcept {
     if (dead != 0) return error = -dead, nullptr;
     forget_stale_addresses();
     if (!av->lookup(to, address)) return error = -FI_EINVAL, nullptr;
-    if (to >= by_addr.size()) by_addr.resize(to + 1, nullptr);
+    const fi_addr_t index = av->index_of(to);
+    if (index >= by_addr.size()) by_addr.resize(index + 1, nullptr);
     const bool by_service = address.endpoint == 0 && address.epoch == 0;
     if (!by_service && by_endpoint.count(endpoint_key(address)) == 0) accept_all(); // It may have come first.
     Peer* peer = by_service ? nullptr : known(address);
@@ -51,8 +52,7 @@ bool lives(nvlf_fabric* fabric, const nvlf_addr& address) noexcept {
         if (e != 0) return error = refused(address, e), nullptr;
     }
     contact_addr = FI_ADDR_NOTAVAIL;
-    by_addr[to] = peer;
-    peer->fi_addr = to;
+    by_addr[index] = peer;
     // An endpoint that is gone stays so.
     return peer->up() ? peer : (error = -FI_EHOSTUNREACH, nullptr);
 } catch (const std::bad_alloc&) {
@@ -239,8 +239,15 @@ int Endpoint::gone(fi_addr_t source) noexcept {
 fi_addr_t Endpoint::source_of(Peer& peer) noexcept {
     if (av == nullptr) return FI_ADDR_NOTAVAIL;
     forget_stale_addresses();
-    if (peer.fi_addr == FI_ADDR_NOTAVAIL) peer.fi_addr = av->find(peer.address);
+    if (peer.fi_addr == FI_ADDR_NOTAVAIL) {
+        peer.fi_addr = av->find(peer.address);
+        peer.reported_addr = av->reported(peer.fi_addr);
+    }
     return peer.fi_addr;
+}
+
+fi_addr_t Endpoint::reported_source(Peer& peer) noexcept {
+    return source_of(peer) != FI_ADDR_NOTAVAIL ? peer.reported_addr : FI_ADDR_NOTAVAIL;
 }
 
 // In good order: whoever reads this does not take our silence for death. A lane that is full keeps it from him. Not in a

@@ -17,6 +17,7 @@
 namespace nvlf::ofi {
 
 fi_addr_t RxBinding::source_of(Peer& peer) const noexcept { return endpoint->source_of(peer); }
+fi_addr_t RxBinding::reported_source(Peer& peer) const noexcept { return endpoint->reported_source(peer); }
 
 RxContext::~RxContext() {
     for (MatchQueue* queue : {&msg_queue, &tagged_queue}) {
@@ -73,7 +74,7 @@ ssize_t RxContext::receive(const ReceiveRequest& request) noexcept {
     if ((request.flags & FI_PEEK) != 0) return peek(request);
     RxOp* op = prepare(request);
     if (op == nullptr) return -FI_EAGAIN;
-    op->source = directed ? request.source : FI_ADDR_UNSPEC;
+    op->source = source_to_match(request);
     MatchQueue& queue = this->queue(request.tagged);
     if (!queue.unexpected.empty()) [[unlikely]] {
         while (Unexpected* message = find_unexpected(request)) {
@@ -153,12 +154,18 @@ ssize_t RxContext::cancel(void* context) noexcept {
     return 0; // As fi_endpoint(3) has it: what cannot be found has completed.
 }
 
+// Messages are known by the lowest index of their source, whichever of them the application prefers.
+fi_addr_t RxContext::source_to_match(const ReceiveRequest& request) const noexcept {
+    if (!directed || request.source == FI_ADDR_UNSPEC) return FI_ADDR_UNSPEC;
+    Av* const av = bindings.empty() ? nullptr : bindings.front()->endpoint->av;
+    return av != nullptr && av->may_repeat() ? av->first_of(request.source) : request.source;
+}
+
 Unexpected* RxContext::find_unexpected(const ReceiveRequest& request) noexcept {
+    const fi_addr_t source = source_to_match(request);
     for (Unexpected& u : queue(request.tagged).unexpected) {
         if (request.tagged && !tags_match(request.tag, request.ignore, u.message.tag)) continue;
-        if (directed && request.source != FI_ADDR_UNSPEC &&
-            u.message.binding->source_of(*u.message.peer) != request.source)
-            continue;
+        if (source != FI_ADDR_UNSPEC && u.message.binding->source_of(*u.message.peer) != source) continue;
         return &u;
     }
     return nullptr;
@@ -186,7 +193,7 @@ ssize_t RxContext::peek(const ReceiveRequest& request) noexcept {
                                 .len = m.total,
                                 .data = m.cq_data,
                                 .tag = m.tag,
-                                .source = m.binding->source_of(*m.peer)});
+                                .source = m.binding->reported_source(*m.peer)});
     if ((request.flags & (FI_CLAIM | FI_DISCARD)) == 0) return 0;
     MatchQueue::Waiting& waiting = queue(request.tagged).unexpected;
     waiting.erase(waiting.iterator_to(*found));
@@ -406,7 +413,8 @@ void RxContext::retire_if_full(RxOp& op) noexcept {
 void RxContext::complete(RxOp& op, const Envelope& message, std::byte* at, std::size_t bytes,
                          bool last_of_buffer) noexcept {
     const RxBinding& binding = *message.binding;
-    const fi_addr_t source = (binding.caps & FI_SOURCE) != 0 ? binding.source_of(*message.peer) : FI_ADDR_NOTAVAIL;
+    const fi_addr_t source =
+        (binding.caps & FI_SOURCE) != 0 ? binding.reported_source(*message.peer) : FI_ADDR_NOTAVAIL;
     if (source == FI_ADDR_NOTAVAIL && (binding.caps & FI_SOURCE_ERR) != 0) [[unlikely]]
         return fail(op, &message, bytes, 0, FI_EADDRNOTAVAIL, last_of_buffer, at);
     if ((op.flags & flag_deferred) != 0 && !end_deferred(op, 0)) [[unlikely]]
@@ -468,7 +476,7 @@ void RxContext::fail(RxOp& op, const Envelope* message, std::size_t bytes, std::
         if (message->has_cq_data) failure.c.flags |= FI_REMOTE_CQ_DATA;
         failure.c.tag = message->tag;
         failure.c.data = message->cq_data;
-        failure.c.source = binding.source_of(*message->peer);
+        failure.c.source = binding.reported_source(*message->peer);
         failure.source = message->peer->address;
     }
     binding.cq->push_error(failure);

@@ -80,7 +80,8 @@ struct RxBinding {
     }
     void forget_queues() noexcept { *this = {.endpoint = endpoint, .context = context, .caps = caps}; }
 
-    [[nodiscard]] fi_addr_t source_of(Peer& peer) const noexcept;
+    [[nodiscard]] fi_addr_t source_of(Peer& peer) const noexcept;       // To match by.
+    [[nodiscard]] fi_addr_t reported_source(Peer& peer) const noexcept; // To tell the application.
 };
 
 // A receive to post.
@@ -149,6 +150,7 @@ struct RxContext {
     const Generation generation;
 
 private:
+    [[nodiscard]] fi_addr_t source_to_match(const ReceiveRequest& request) const noexcept;
     [[nodiscard]] Unexpected* find_unexpected(const ReceiveRequest& request) noexcept;
     [[nodiscard]] ssize_t peek(const ReceiveRequest& request) noexcept;
     [[nodiscard]] ssize_t claim(const ReceiveRequest& request) noexcept;

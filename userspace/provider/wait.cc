@@ -18,7 +18,6 @@
 #include "base/result.hpp"
 #include "nvlf/nvlf.h"
 #include "params.hpp"
-#include "wait_set.hpp"
 
 namespace nvlf::ofi {
 
@@ -31,7 +30,7 @@ int WaitObject::open(enum fi_wait_obj kind, fid_wait* set) noexcept {
     case FI_WAIT_POLLFD: break;
     case FI_WAIT_SET:
         if (set == nullptr || set->fid.fclass != FI_CLASS_WAIT) return -FI_EINVAL;
-        set_ = &wait_set_of(set);
+        set_ = reinterpret_cast<WaitSet*>(set);
         break;
     case FI_WAIT_MUTEX_COND: return -FI_ENOSYS;
     default: return -FI_EINVAL;
@@ -47,12 +46,6 @@ int WaitObject::open(enum fi_wait_obj kind, fid_wait* set) noexcept {
     }
     kind_ = kind;
     return 0;
-}
-
-int WaitObject::join(fid& owner) noexcept { return set_ != nullptr ? set_->add(owner, epoll_.get()) : 0; }
-
-void WaitObject::leave(fid& owner) noexcept {
-    if (set_ != nullptr) set_->remove(owner, epoll_.get());
 }
 
 int give_descriptor(enum fi_wait_obj kind, int fd, void* arg) noexcept {

@@ -38,9 +38,7 @@ class WaitObject {
 public:
     // `set` counts for FI_WAIT_SET only. -FI_ENOSYS for mutexes; -FI_EINVAL for what is no wait object.
     [[nodiscard]] int open(enum fi_wait_obj kind, fid_wait* set) noexcept;
-    // The object that waits by this one enters and leaves its wait set, if it has one. 0 or -FI_E*.
-    [[nodiscard]] int join(fid& owner) noexcept;
-    void leave(fid& owner) noexcept;
+    [[nodiscard]] WaitSet* set() const noexcept { return set_; } // nullptr: FI_WAIT_SET it is not.
 
     [[nodiscard]] enum fi_wait_obj kind() const noexcept { return kind_; }
     [[nodiscard]] bool can_block() const noexcept { return kind_ != FI_WAIT_NONE && kind_ != FI_WAIT_SET; }

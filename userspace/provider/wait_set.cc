@@ -135,6 +135,14 @@ fi_ops_wait wait_set_ops{.size = sizeof(fi_ops_wait), .wait = wait_set_wait};
 
 } // namespace
 
+int join_wait_set(WaitObject& wait, fid& owner) noexcept {
+    return wait.set() != nullptr ? wait.set()->add(owner, wait.epoll_fd()) : 0;
+}
+
+void leave_wait_set(WaitObject& wait, fid& owner) noexcept {
+    if (wait.set() != nullptr) wait.set()->remove(owner, wait.epoll_fd());
+}
+
 int wait_set_open(fid_fabric* fid, fi_wait_attr* attr, fid_wait** ret_set) noexcept {
     if (attr == nullptr || ret_set == nullptr) return -FI_EINVAL;
     if (attr->flags != 0) return -FI_EBADFLAGS;

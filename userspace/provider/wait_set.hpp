@@ -13,13 +13,14 @@
 
 #include "base/fd.hpp"
 #include "fabric.hpp"
+#include "wait.hpp"
 
 namespace nvlf::ofi {
 
 struct WaitSet {
     explicit WaitSet(Fabric& f) noexcept : fabric{f} {}
 
-    fid_wait fid{};
+    fid_wait fid{}; // First: libfabric's pointer is ours.
     Fabric& fabric;
 
     // -FI_ENOSYS: kinds of wait objects that a set does not have.
@@ -48,6 +49,10 @@ private:
 };
 
 inline WaitSet& wait_set_of(fid_wait* fid) noexcept { return *reinterpret_cast<WaitSet*>(fid); }
+
+// The object that waits by `wait` enters and leaves the wait set with which it was opened, if any. 0 or -FI_E*.
+[[nodiscard]] int join_wait_set(WaitObject& wait, fid& owner) noexcept;
+void leave_wait_set(WaitObject& wait, fid& owner) noexcept;
 
 int wait_set_open(fid_fabric* fabric, fi_wait_attr* attr, fid_wait** ret_set) noexcept;
 

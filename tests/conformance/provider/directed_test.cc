@@ -91,3 +91,43 @@ BOOST_AUTO_TEST_CASE(a_receive_from_anybody_outlives_a_peer_that_said_goodbye) {
     c.source.reset();
     for (int i = 0; i < 1000; ++i) BOOST_REQUIRE(!poll(c.receiver.cq.get()).has_value());
 }
+
+BOOST_AUTO_TEST_CASE(an_address_that_was_inserted_twice_is_received_from_by_either_index) {
+    Conversation c;
+    const fi_addr_t again = c.receiver.insert(c.source->name());
+    BOOST_REQUIRE(again != c.from);
+    const fi_addr_t to = c.source->insert(c.receiver.name());
+    for (const fi_addr_t from : {again, c.from}) {
+        check(fi_inject(c.receiver.ep.get(), "x", 1, from), "inject"); // That index was the last to be used.
+        for (const fi_addr_t source : {c.from, again}) {
+            char in = 0;
+            check(fi_recv(c.receiver.ep.get(), &in, sizeof in, nullptr, source, &in), "recv");
+            check(fi_inject(c.source->ep.get(), "y", 1, to), "inject");
+            std::optional<Event> event;
+            for (int i = 0; i < polls && !event; ++i) {
+                event = poll(c.receiver.cq.get());
+                (void)fi_cq_read(c.source->cq.get(), nullptr, 0);
+            }
+            BOOST_REQUIRE(event.has_value());
+            BOOST_TEST(event->error == 0);
+            BOOST_TEST(event->entry.op_context == &in);
+            BOOST_TEST(event->source == c.from);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_source_is_reported_by_the_id_that_its_user_gave_it) {
+    const Side receiver{directed()};
+    const Side source;
+    fi_addr_t from = 4711;
+    BOOST_REQUIRE_EQUAL(fi_av_insert(receiver.av.get(), source.name().data(), 1, &from, FI_AV_USER_ID, nullptr), 1);
+    BOOST_TEST(from == 0U); // What the application talks to it by.
+    const fi_addr_t to = source.insert(receiver.name());
+    char in = 0;
+    check(fi_recv(receiver.ep.get(), &in, sizeof in, nullptr, from, &in), "recv");
+    check(fi_inject(source.ep.get(), "z", 1, to), "inject");
+    const auto event = next(receiver);
+    BOOST_REQUIRE(event.has_value());
+    BOOST_TEST(event->source == 4711U);
+    BOOST_TEST(in == 'z');
+}

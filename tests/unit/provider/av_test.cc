@@ -18,6 +18,7 @@ struct Fixture {
     Fixture() {
         fabric.refs = 1;
         domain.fabric_id = 99;
+        BOOST_REQUIRE(!av.table.open_private().failed());
     }
 
     static nvlf_addr addr(std::uint32_t endpoint, std::uint64_t service = 0) {
@@ -33,8 +34,8 @@ struct Fixture {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_CASE(indices_count_up_and_lead_back_to_their_addresses_over_chunks, Fixture) {
-    constexpr std::uint32_t many = 3 * av_chunk + 5;
+BOOST_FIXTURE_TEST_CASE(indices_count_up_and_lead_back_to_their_addresses, Fixture) {
+    constexpr std::uint32_t many = 3077;
     for (std::uint32_t i = 0; i < many; ++i) BOOST_REQUIRE(av.insert(addr(i)).value() == i);
     for (std::uint32_t i = 0; i < many; ++i) {
         nvlf_addr found{};
@@ -97,6 +98,7 @@ BOOST_FIXTURE_TEST_CASE(an_address_inserted_twice_outlives_its_first_removal, Fi
     BOOST_TEST(av.insert(addr(1)).value() == 1U);
     BOOST_TEST(av.remove(0));
     BOOST_TEST(av.find(addr(1)) == 1U);
+    BOOST_TEST(av.first_of(1) == 1U);
     BOOST_TEST(av.remove(1));
     BOOST_TEST(av.find(addr(1)) == FI_ADDR_NOTAVAIL);
 }
@@ -109,4 +111,40 @@ BOOST_FIXTURE_TEST_CASE(at_the_limit_one_more_is_refused_and_nothing_else_change
     BOOST_TEST(av.find(addr(av_limit)) == FI_ADDR_NOTAVAIL);
     BOOST_TEST(av.remove(12345));
     BOOST_TEST(av.insert(addr(av_limit)).value() == 12345U);
+}
+
+BOOST_FIXTURE_TEST_CASE(an_address_inserted_twice_is_known_by_its_lowest_index, Fixture) {
+    BOOST_TEST(av.insert(addr(1)).value() == 0U);
+    BOOST_TEST(!av.may_repeat());
+    BOOST_TEST(av.insert(addr(2)).value() == 1U);
+    BOOST_TEST(av.insert(addr(1)).value() == 2U);
+    BOOST_TEST(av.may_repeat());
+    BOOST_TEST(av.find(addr(1)) == 0U);
+    BOOST_TEST(av.first_of(2) == 0U);
+    BOOST_TEST(av.first_of(1) == 1U);
+    BOOST_TEST(av.first_of(77) == 77U); // Nobody's.
+}
+
+BOOST_FIXTURE_TEST_CASE(a_user_id_is_reported_until_the_address_goes, Fixture) {
+    BOOST_TEST(av.insert(addr(1)).value() == 0U);
+    BOOST_TEST(av.reported(0) == 0U);
+    const std::uint32_t before = av.changes();
+    BOOST_TEST(!av.set_user_id(0, 4711).failed());
+    BOOST_TEST(av.changes() != before); // Whoever remembers must ask again.
+    BOOST_TEST(av.reported(0) == 4711U);
+    BOOST_TEST(av.set_user_id(1, 5).value() == ENOENT);
+    BOOST_TEST(av.remove(0));
+    BOOST_TEST(av.insert(addr(2)).value() == 0U);
+    BOOST_TEST(av.reported(0) == 0U);
+}
+
+BOOST_FIXTURE_TEST_CASE(receive_contexts_lie_in_the_uppermost_bits, Fixture) {
+    BOOST_TEST(av.rx_index_of(5) == 0U);
+    BOOST_TEST(av.insert(addr(1)).value() == 0U);
+    av.rx_ctx_bits = 3;
+    const fi_addr_t second = fi_rx_addr(0, 6, 3);
+    BOOST_TEST(av.index_of(second) == 0U);
+    BOOST_TEST(av.rx_index_of(second) == 6U);
+    nvlf_addr back{};
+    BOOST_TEST(av.lookup(second, back));
 }

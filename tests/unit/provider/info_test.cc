@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(what_a_client_sets_comes_back_as_it_set_it) {
 BOOST_AUTO_TEST_CASE(capabilities_are_those_asked_for_with_directions_implied_and_the_free_ones_added) {
     const Info tagged = filled([](fi_info& i) { i.caps = FI_TAGGED; });
     BOOST_TEST(tagged->caps == (FI_TAGGED | FI_FENCE | FI_TRIGGER | FI_SEND | FI_RECV | FI_SOURCE | FI_MULTI_RECV |
-                                FI_LOCAL_COMM | FI_REMOTE_COMM));
+                                FI_LOCAL_COMM | FI_REMOTE_COMM | FI_SHARED_AV | FI_AV_USER_ID));
     BOOST_TEST(tagged->tx_attr->caps == (FI_TAGGED | FI_FENCE | FI_TRIGGER | FI_SEND));
     BOOST_TEST(tagged->rx_attr->caps == (FI_TAGGED | FI_TRIGGER | FI_RECV | FI_SOURCE | FI_MULTI_RECV));
     const Info writer = filled([](fi_info& i) { i.caps = FI_RMA | FI_WRITE; });
