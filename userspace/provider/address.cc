@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <string_view>
@@ -69,6 +70,8 @@ bool on_an_interface(const Ip& ip) noexcept {
     return found;
 }
 
+bool is_local(const Ip& ip) noexcept { return is_loopback(ip) || on_an_interface(ip); }
+
 // Never asks a name server: getinfo must not block, and a host that only DNS knows is not this one for certain.
 bool is_this_host(const char* node) noexcept {
     if (::strcasecmp(node, "localhost") == 0) return true;
@@ -78,7 +81,7 @@ bool is_this_host(const char* node) noexcept {
         if (::strcasecmp(node, name) == 0) return true;
     }
     const Ip ip = parse_ip(node);
-    return ip.family != AF_UNSPEC && (is_loopback(ip) || on_an_interface(ip));
+    return ip.family != AF_UNSPEC && is_local(ip);
 }
 
 bool find_device(const nvlf_state& state, std::string_view name, std::uint32_t& ret_device) noexcept {
@@ -91,6 +94,39 @@ bool find_device(const nvlf_state& state, std::string_view name, std::uint32_t& 
         }
     }
     return false;
+}
+
+// One number out of `text`, up to `end`, which follows it. False: that is not what is there.
+template <class T>
+bool take_number(std::string_view& text, int base, std::string_view end, T& ret) noexcept {
+    const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), ret, base);
+    if (error != std::errc{}) return false;
+    text.remove_prefix(static_cast<std::size_t>(at - text.data()));
+    if (!text.starts_with(end)) return false;
+    text.remove_prefix(end.size());
+    return true;
+}
+
+// What addr_text() made.
+bool parse_text(std::string_view text, nvlf_addr& ret_addr) noexcept {
+    nvlf_addr addr = service_addr(0, NVLF_DEVICE_ANY, 0);
+    const std::size_t query = text.find("?service=");
+    if (query != std::string_view::npos) {
+        std::string_view number = text.substr(query + 9);
+        if (!take_number(number, 10, "", addr.service) || !number.empty()) return false;
+        text = text.substr(0, query);
+    }
+    if (!text.starts_with('/') && !take_number(text, 16, "", addr.fabric)) return false;
+    if (!text.starts_with('/')) return false;
+    text.remove_prefix(1);
+    if (text.starts_with("any")) text.remove_prefix(3);
+    else if (!take_number(text, 10, "", addr.device)) return false;
+    if (!text.empty()) {
+        text.remove_prefix(text.front() == '/' ? 1 : text.size());
+        if (!take_number(text, 10, ".", addr.endpoint) || !take_number(text, 10, "", addr.epoch)) return false;
+    }
+    ret_addr = addr;
+    return text.empty() && addr_valid(addr);
 }
 
 } // namespace
@@ -120,20 +156,63 @@ std::string addr_text(const nvlf_addr& addr) {
     return text;
 }
 
-Result<Target> resolve(const nvlf_state& state, const char* node, const char* service) {
-    Target target{.device = NVLF_DEVICE_ANY, .service = nvlf_service(service)};
+std::string addr_text(std::uint32_t format, const Address& address) {
+    if (format != FI_SOCKADDR_IN) return addr_text(address.addr);
+    char host[INET_ADDRSTRLEN] = "";
+    ::inet_ntop(AF_INET, &address.host, host, sizeof host);
+    return std::string{"fi_sockaddr_in://"} + host + ':' + std::to_string(address.addr.service);
+}
+
+Result<Address> read_addr(std::uint32_t format, const void* bytes) noexcept {
+    Address address;
+    if (format != FI_SOCKADDR_IN) {
+        std::memcpy(&address.addr, bytes, sizeof address.addr);
+        return addr_valid(address.addr) ? Result<Address>{address} : Errno{EINVAL};
+    }
+    sockaddr_in in;
+    std::memcpy(&in, bytes, sizeof in);
+    if (in.sin_family != AF_INET || in.sin_port == 0) return Errno{EINVAL};
+    Ip ip;
+    ip.family = AF_INET;
+    ip.v4 = in.sin_addr;
+    if (!is_local(ip)) return Errno{EADDRNOTAVAIL};
+    address.addr = service_addr(0, NVLF_DEVICE_ANY, ntohs(in.sin_port));
+    address.host = in.sin_addr.s_addr;
+    return address;
+}
+
+void write_addr(std::uint32_t format, const Address& address, void* ret_bytes) noexcept {
+    if (format != FI_SOCKADDR_IN) {
+        std::memcpy(ret_bytes, &address.addr, sizeof address.addr);
+        return;
+    }
+    sockaddr_in in{};
+    in.sin_family = AF_INET;
+    in.sin_port = htons(static_cast<std::uint16_t>(address.addr.service));
+    in.sin_addr.s_addr = address.host;
+    std::memcpy(ret_bytes, &in, sizeof in);
+}
+
+Result<Address> resolve(const nvlf_state& state, const char* node, const char* service) {
+    Address target{.addr = service_addr(0, NVLF_DEVICE_ANY, nvlf_service(service))};
     if (node == nullptr || *node == '\0') return target;
 
+    constexpr std::string_view scheme = "nvlf://";
+    if (const std::string_view uri{node}; uri.starts_with(scheme)) {
+        if (service != nullptr) return Errno{EINVAL};
+        return parse_text(uri.substr(scheme.size()), target.addr) ? Result<Address>{target} : Errno{EADDRNOTAVAIL};
+    }
     // Devices before hosts: "::1" has no device before its colon, and a host named like a device is reached as localhost.
     const std::string_view text{node};
     const std::size_t colon = text.find(':');
-    if (find_device(state, text.substr(0, colon), target.device)) {
+    if (find_device(state, text.substr(0, colon), target.addr.device)) {
         if (colon == std::string_view::npos) return target;
-        if (target.service != 0) return Errno{EINVAL}; // Two services.
-        target.service = nvlf_service(node + colon + 1);
+        if (target.addr.service != 0) return Errno{EINVAL}; // Two services.
+        target.addr.service = nvlf_service(node + colon + 1);
         return target;
     }
     if (!is_this_host(node)) return Errno{EADDRNOTAVAIL};
+    if (const Ip ip = parse_ip(node); ip.family == AF_INET) target.host = ip.v4.s_addr;
     return target;
 }
 

@@ -6,10 +6,17 @@
 // arrays to be guessed. What people type (node and service) becomes a *service address*, which names an endpoint that
 // need not exist yet and is resolved by the carrier on first contact.
 //
+// For applications that insist on FI_SOCKADDR_IN such an address is an IPv4 address of this host with the service as its
+// port. Nothing else fits in it, so there a port is of one endpoint of the fabric, on whichever device.
+//
 //   node     NULL, "", "localhost", a name or an address of this host   the fabric of this process
 //            "gpu0", "trn0:svc"                                    a device of it, with a service after the colon
+//            "nvlf://any?service=7"                                what addr_text() printed (FI_ADDR_STR)
 //   service  a decimal number, or a name                                 nvlf_service()
 #pragma once
+
+#include <netinet/in.h>
+#include <rdma/fabric.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +34,14 @@ static_assert(sizeof(nvlf_addr) == 32);
 
 // Formats of fi_info.addr_format that we take. Unspecified means "yours".
 [[nodiscard]] constexpr bool addr_format_ok(std::uint32_t format) noexcept {
-    return format == 0 || format == addr_nvlf;
+    return format == FI_FORMAT_UNSPEC || format == addr_nvlf || format == FI_SOCKADDR || format == FI_SOCKADDR_IN;
+}
+// What is answered to who asked for one of these: addr_nvlf or FI_SOCKADDR_IN.
+[[nodiscard]] constexpr std::uint32_t addr_format_for(std::uint32_t asked) noexcept {
+    return asked == FI_SOCKADDR || asked == FI_SOCKADDR_IN ? std::uint32_t{FI_SOCKADDR_IN} : addr_nvlf;
+}
+[[nodiscard]] constexpr std::size_t addr_bytes(std::uint32_t format) noexcept {
+    return format == FI_SOCKADDR_IN ? sizeof(sockaddr_in) : sizeof(nvlf_addr);
 }
 
 [[nodiscard]] constexpr bool addr_valid(const nvlf_addr& addr) noexcept {
@@ -40,16 +54,25 @@ static_assert(sizeof(nvlf_addr) == 32);
 // A service address; `fabric` 0 stands for the fabric on which it is used.
 [[nodiscard]] nvlf_addr service_addr(std::uint64_t fabric, std::uint32_t device, std::uint64_t service) noexcept;
 
-// "nvlf://trn0/17.3?service=42"-like text for people and logs; not parsed by anything.
-[[nodiscard]] std::string addr_text(const nvlf_addr& addr);
-
-struct Target {
-    std::uint32_t device = NVLF_DEVICE_ANY;
-    std::uint64_t service = 0;
+// An address as an application has it: what it means, and by which IPv4 address of this host (in network order) it said
+// so, which counts in FI_SOCKADDR_IN only.
+struct Address {
+    nvlf_addr addr{};
+    std::uint32_t host = htonl(INADDR_LOOPBACK);
 };
 
-// What a node and a service name on the fabric whose state is given. EADDRNOTAVAIL: the node is no host and no device
-// of ours.
-[[nodiscard]] Result<Target> resolve(const nvlf_state& state, const char* node, const char* service);
+// From addr_bytes(format) bytes. EINVAL: they are no address; EADDRNOTAVAIL: one of another host.
+[[nodiscard]] Result<Address> read_addr(std::uint32_t format, const void* bytes) noexcept;
+// Into as many.
+void write_addr(std::uint32_t format, const Address& address, void* ret_bytes) noexcept;
+
+// "nvlf://abc/0/17.3?service=42": fabric, device, endpoint and epoch, service, as far as the address says.
+[[nodiscard]] std::string addr_text(const nvlf_addr& addr);
+// "fi_sockaddr_in://127.0.0.1:7", or the above.
+[[nodiscard]] std::string addr_text(std::uint32_t format, const Address& address);
+
+// What a node and a service name on the fabric whose state is given; without a service, an address of a device or of
+// whichever. EADDRNOTAVAIL: the node is no host and no device of ours. EINVAL: it names a service, and so does `service`.
+[[nodiscard]] Result<Address> resolve(const nvlf_state& state, const char* node, const char* service);
 
 } // namespace nvlf::ofi

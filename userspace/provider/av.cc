@@ -114,6 +114,18 @@ fi_addr_t Av::first_of(fi_addr_t addr) noexcept {
     return index != FI_ADDR_NOTAVAIL ? index : addr;
 }
 
+void Av::remember_host(fi_addr_t index, std::uint32_t host) noexcept try {
+    if (domain.addr_format != FI_SOCKADDR_IN) return;
+    const std::lock_guard guard{lock_};
+    hosts_[index] = host;
+} catch (const std::bad_alloc&) {} // Then it was this host's first name.
+
+std::uint32_t Av::host_of(fi_addr_t index) noexcept {
+    const std::lock_guard guard{lock_};
+    const auto host = hosts_.find(index);
+    return host != hosts_.end() ? host->second : htonl(INADDR_LOOPBACK);
+}
+
 fi_addr_t Av::reported(fi_addr_t index) noexcept {
     const std::lock_guard guard{lock_};
     const auto id = user_ids_.find(index);
@@ -146,8 +158,9 @@ public:
           errors_{(flags & FI_SYNC_ERR) != 0 ? static_cast<int*>(context) : nullptr},
           user_ids_{(flags & FI_AV_USER_ID) != 0} {}
 
-    void add(const Result<nvlf_addr>& addr) noexcept {
-        Result<fi_addr_t> index = addr ? av_.insert(*addr) : Result<fi_addr_t>{addr.error()};
+    void add(const Result<Address>& address) noexcept {
+        Result<fi_addr_t> index = address ? av_.insert(address->addr) : Result<fi_addr_t>{address.error()};
+        if (index) av_.remember_host(*index, address->host);
         if (index && user_ids_) index = identify(*index, ret_index_[done_]);
         if (ret_index_ != nullptr) ret_index_[done_] = index ? *index : FI_ADDR_NOTAVAIL;
         if (errors_ != nullptr) errors_[done_] = index.error().value();
@@ -212,22 +225,20 @@ int insert(fid_av* fid, const void* addrs, std::size_t count, fi_addr_t* ret_ind
     if (const int ret = check_insertion(av, ret_index, flags, context); ret != 0) return ret;
     if ((addrs == nullptr && count > 0) || count > av_limit) return -FI_EINVAL;
     Insertion insertion{av, ret_index, flags, context};
-    for (std::size_t i = 0; i < count; ++i) {
-        nvlf_addr addr; // The array is bytes to the application: it may lie at any address.
-        std::memcpy(&addr, static_cast<const std::byte*>(addrs) + i * sizeof addr, sizeof addr);
-        insertion.add(addr);
-    }
+    const std::uint32_t format = av.domain.addr_format;
+    for (std::size_t i = 0; i < count; ++i)
+        insertion.add(read_addr(format, static_cast<const std::byte*>(addrs) + i * addr_bytes(format)));
     return insertion.end();
 }
 
 // The service address of a node and a service; one without a service names nobody.
-int resolve_service(const Av& av, const char* node, const char* service, nvlf_addr& ret_addr) {
+int resolve_service(const Av& av, const char* node, const char* service, Address& ret_address) {
     const nvlf_state* state = nvlf_state_region(av.domain.nvlf, nullptr);
     if (state == nullptr) return -FI_ENODEV;
-    const Result<Target> target = resolve(*state, node, service);
+    const Result<Address> target = resolve(*state, node, service);
     if (!target) return target.error() == Errno{EADDRNOTAVAIL} ? -FI_EADDRNOTAVAIL : target.error().negative();
-    if (target->service == 0) return -FI_EINVAL;
-    ret_addr = service_addr(0, target->device, target->service);
+    if (!addr_valid(target->addr)) return -FI_EINVAL;
+    ret_address = *target;
     return 0;
 }
 
@@ -235,10 +246,10 @@ int insertsvc(fid_av* fid, const char* node, const char* service, fi_addr_t* ret
               void* context) try {
     Av& av = av_of(fid);
     if (const int ret = check_insertion(av, ret_index, flags, context); ret != 0) return ret;
-    nvlf_addr addr;
-    if (const int ret = resolve_service(av, node, service, addr); ret != 0) return ret;
+    Address address;
+    if (const int ret = resolve_service(av, node, service, address); ret != 0) return ret;
     Insertion insertion{av, ret_index, flags, context};
-    insertion.add(addr);
+    insertion.add(address);
     return insertion.end();
 } catch (const std::bad_alloc&) {
     return -FI_ENOMEM;
@@ -264,7 +275,7 @@ int insertsym(fid_av* fid, const char* node, std::size_t nodes, const char* serv
     if (nodes > av_limit || services > av_limit || nodes * services > av_limit) return -FI_EINVAL;
 
     // Resolve all of them before the first is inserted: half a symmetric range is of no use.
-    std::vector<nvlf_addr> addrs;
+    std::vector<Address> addrs;
     addrs.reserve(nodes * services);
     std::string its_node = node;
     std::string its_service = service;
@@ -273,13 +284,14 @@ int insertsym(fid_av* fid, const char* node, std::size_t nodes, const char* serv
         for (std::size_t s = 0; s < services; ++s) {
             if (s == 0) its_service = service;
             else if (!advance(service, s, its_service)) return -FI_EINVAL;
-            nvlf_addr addr;
-            if (const int ret = resolve_service(av, its_node.c_str(), its_service.c_str(), addr); ret != 0) return ret;
-            addrs.push_back(addr);
+            Address address;
+            if (const int ret = resolve_service(av, its_node.c_str(), its_service.c_str(), address); ret != 0)
+                return ret;
+            addrs.push_back(address);
         }
     }
     Insertion insertion{av, ret_index, flags, context};
-    for (const nvlf_addr& addr : addrs) insertion.add(addr);
+    for (const Address& address : addrs) insertion.add(address);
     return insertion.end();
 } catch (const std::bad_alloc&) {
     return -FI_ENOMEM;
@@ -298,18 +310,35 @@ int remove(fid_av* fid, fi_addr_t* indices, std::size_t count, std::uint64_t fla
 
 int lookup(fid_av* fid, fi_addr_t index, void* ret_addr, std::size_t* bytes) {
     if (bytes == nullptr || (ret_addr == nullptr && *bytes > 0)) return -FI_EINVAL;
-    nvlf_addr addr;
-    if (!av_of(fid).lookup(index, addr)) return -FI_EINVAL;
-    if (*bytes > 0) std::memcpy(ret_addr, &addr, std::min(*bytes, sizeof addr));
-    *bytes = sizeof addr;
+    Av& av = av_of(fid);
+    Address address;
+    if (!av.lookup(index, address.addr)) return -FI_EINVAL;
+    address.host = av.host_of(av.index_of(index));
+    std::byte whole[sizeof(nvlf_addr)]; // The larger of the two.
+    write_addr(av.domain.addr_format, address, whole);
+    const std::size_t size = addr_bytes(av.domain.addr_format);
+    if (*bytes > 0) std::memcpy(ret_addr, whole, std::min(*bytes, size));
+    *bytes = size;
     return 0;
 }
 
-const char* straddr(fid_av*, const void* bytes, char* buf, std::size_t* len) try {
+std::string bytes_text(std::uint32_t format, const void* bytes) {
+    Address address;
+    if (format == FI_SOCKADDR_IN) {
+        sockaddr_in in;
+        std::memcpy(&in, bytes, sizeof in);
+        address = {.addr = service_addr(0, NVLF_DEVICE_ANY, ntohs(in.sin_port)), .host = in.sin_addr.s_addr};
+    } else {
+        std::memcpy(&address.addr, bytes, sizeof address.addr);
+    }
+    return addr_text(format, address);
+}
+
+const char* straddr(fid_av* fid, const void* bytes, char* buf, std::size_t* len) try {
     if (bytes == nullptr || len == nullptr) return nullptr;
-    nvlf_addr addr;
-    std::memcpy(&addr, bytes, sizeof addr);
-    const std::string text = addr_text(addr);
+    // It need not be one of ours, nor anybody's.
+    const std::uint32_t format = av_of(fid).domain.addr_format;
+    const std::string text = bytes_text(format, bytes);
     if (buf != nullptr && *len > 0) {
         const std::size_t fits = std::min(*len - 1, text.size());
         std::memcpy(buf, text.data(), fits);

@@ -60,6 +60,11 @@ struct Av {
     // What completions say of the address at an index: itself, or what the application asked for (FI_AV_USER_ID).
     [[nodiscard]] fi_addr_t reported(fi_addr_t index) noexcept;
 
+    // By which of its IPv4 addresses (network order) this host was named at an index: kept for FI_SOCKADDR_IN, to give
+    // back what was given. Loopback where that is not known.
+    void remember_host(fi_addr_t index, std::uint32_t host) noexcept;
+    [[nodiscard]] std::uint32_t host_of(fi_addr_t index) noexcept;
+
     // Changes with each insertion and removal: whoever keeps what lookup or find said asks again when it differs.
     [[nodiscard]] std::uint32_t changes() const noexcept { return table.changes(); }
 
@@ -94,6 +99,7 @@ private:
     std::uint32_t noted_changes_ = 0; // Of the table, that by_addr_ reflects.
     std::atomic<bool> repeats_{false};
     std::unordered_map<fi_addr_t, fi_addr_t> user_ids_;
+    std::unordered_map<fi_addr_t, std::uint32_t> hosts_;
 };
 
 inline Av& av_of(fid_av* fid) noexcept { return *reinterpret_cast<Av*>(fid); }

@@ -90,7 +90,7 @@ int fill(AvSet& set, const fi_av_set_attr& attr) {
     const bool empty = attr.start_addr == FI_ADDR_NOTAVAIL && attr.end_addr == FI_ADDR_NOTAVAIL;
     if (!all && empty) return attr.stride == 0 ? 0 : -FI_EINVAL;
     const fi_addr_t first = all ? 0 : attr.start_addr;
-    const fi_addr_t last = all ? av_limit - 1 : attr.end_addr;
+    const fi_addr_t last = all ? std::max<std::size_t>(set.av.table.end(), 1) - 1 : attr.end_addr;
     const std::uint64_t stride = all ? 1 : attr.stride;
     // Not FI_ADDR_NOTAVAIL at one end only; and a step of nothing only where there is nowhere to go.
     if (first > last || last >= av_limit || (stride == 0 && first != last)) return -FI_EINVAL;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 
+#include "address.hpp"
 #include "av.hpp"
 #include "cntr.hpp"
 #include "collectives.hpp"
@@ -229,6 +230,7 @@ int domain_open(fid_fabric* fid, fi_info* info, fid_domain** ret_domain, void* c
     static_cast<void>(open.release()); // The domain closes it.
     fabric.refs.fetch_add(1, std::memory_order_acq_rel);
     domain->fabric_id = id;
+    domain->addr_format = addr_format_for(info->addr_format);
     domain->fid = {.fid = {.fclass = FI_CLASS_DOMAIN, .context = context, .ops = &domain_fid_ops},
                    .ops = &domain_ops,
                    .mr = &mr_ops};

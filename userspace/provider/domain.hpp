@@ -42,10 +42,11 @@ struct Domain {
     nvlf_fabric* const nvlf; // Owned: closed with the domain.
     const std::uint32_t device;
     const enum fi_threading threading;
-    const std::uint64_t mr_mode; // FI_MR_* bits, never the old enumeration.
-    const std::uint64_t caps;    // FI_* capabilities for which fi_domain was called.
-    std::uint64_t fabric_id = 0; // nvlf_addr.fabric of this fabric.
-    std::atomic<int> refs{0};    // Objects opened on it.
+    const std::uint64_t mr_mode;   // FI_MR_* bits, never the old enumeration.
+    const std::uint64_t caps;      // FI_* capabilities for which fi_domain was called.
+    std::uint32_t addr_format = 0; // Of its vectors and endpoints: addr_nvlf or FI_SOCKADDR_IN.
+    std::uint64_t fabric_id = 0;   // nvlf_addr.fabric of this fabric.
+    std::atomic<int> refs{0};      // Objects opened on it.
     std::atomic<int> cqs{0};
     std::atomic<int> cntrs{0};
     Eq* eq = nullptr;         // fi_domain_bind,

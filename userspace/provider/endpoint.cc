@@ -131,12 +131,23 @@ Endpoint::Endpoint(Domain& d, const fi_info& info, std::size_t transmit, std::si
         msg_order = info.tx_attr->msg_order;
     }
     if (info.rx_attr != nullptr) rx_flags = info.rx_attr->op_flags;
-    if (info.src_addr != nullptr && info.src_addrlen >= sizeof(nvlf_addr)) {
-        nvlf_addr wanted{};
-        std::memcpy(&wanted, info.src_addr, sizeof wanted);
-        if (wanted.magic == NVLF_ADDR_MAGIC) service = wanted.service;
-    }
+    if (info.src_addr != nullptr && info.src_addrlen >= addr_bytes(domain.addr_format)) take_name(info.src_addr);
     domain.refs.fetch_add(1, std::memory_order_relaxed);
+}
+
+// The service under which it is to be published, and the host that it is to say.
+void Endpoint::take_name(const void* source) noexcept {
+    if (domain.addr_format == FI_SOCKADDR_IN) {
+        sockaddr_in in;
+        std::memcpy(&in, source, sizeof in);
+        if (in.sin_family != AF_INET) return;
+        service = ntohs(in.sin_port);
+        if (in.sin_addr.s_addr != htonl(INADDR_ANY)) host = in.sin_addr.s_addr;
+        return;
+    }
+    nvlf_addr wanted;
+    std::memcpy(&wanted, source, sizeof wanted);
+    if (wanted.magic == NVLF_ADDR_MAGIC) service = wanted.service;
 }
 
 Endpoint::~Endpoint() {
@@ -186,6 +197,33 @@ int Endpoint::bind(::fid* object, std::uint64_t flags) noexcept {
     }
 }
 
+// An FI_SOCKADDR_IN names no device, so a port must be one endpoint's in the whole fabric; without one, any that is free.
+int Endpoint::publish() noexcept {
+    if (domain.addr_format != FI_SOCKADDR_IN)
+        return nvlf_ep_publish(domain.nvlf, domain.device, service, region_bytes, &ep);
+    if (service != 0) return publish_port(service);
+    constexpr unsigned first = 49152, count = 16384; // The dynamic ports of RFC 6335.
+    const unsigned start = static_cast<unsigned>(Clock::now().time_since_epoch().count());
+    int e = -FI_EADDRINUSE;
+    for (unsigned i = 0; i < count && e == -FI_EADDRINUSE; ++i) {
+        service = first + (start + i) % count;
+        e = publish_port(service);
+    }
+    return e;
+}
+
+int Endpoint::publish_port(std::uint64_t port) noexcept {
+    nvlf_addr found = service_addr(0, NVLF_DEVICE_ANY, port);
+    if (nvlf_ep_lookup(domain.nvlf, &found) == 0) return -FI_EADDRINUSE;
+    if (const int e = nvlf_ep_publish(domain.nvlf, domain.device, port, region_bytes, &ep); e != 0) return e;
+    // Of two that did so at once on two devices, who was first is found.
+    found = service_addr(0, NVLF_DEVICE_ANY, port);
+    const int e = nvlf_ep_lookup(domain.nvlf, &found);
+    if (e == 0 && addr_equal(found, *nvlf_ep_addr(ep))) return 0;
+    (void)nvlf_ep_put(std::exchange(ep, nullptr));
+    return e != 0 ? e : -FI_EADDRINUSE;
+}
+
 // Publishes the endpoint. From here on peers may find it.
 int Endpoint::enable() noexcept {
     if (ep != nullptr) return 0;
@@ -198,7 +236,7 @@ int Endpoint::enable() noexcept {
         each_side([](auto& side) { side.enabled = true; });
         if (shared_rx == nullptr) rx->open();
     }
-    if (const int refused = nvlf_ep_publish(domain.nvlf, domain.device, service, region_bytes, &ep); refused != 0) {
+    if (const int refused = publish(); refused != 0) {
         FI_WARN(&provider, FI_LOG_EP_CTRL, "cannot publish an endpoint on device %u, service %llu: %s\n", domain.device,
                 static_cast<unsigned long long>(service), std::strerror(-refused));
         return refused;
@@ -248,9 +286,12 @@ bool Endpoint::busy() const noexcept {
 int Endpoint::name(void* address, std::size_t* bytes) const noexcept {
     if (bytes == nullptr || (address == nullptr && *bytes > 0)) return -FI_EINVAL;
     if (ep == nullptr) return -FI_EOPBADSTATE;
-    const std::size_t room = std::exchange(*bytes, sizeof(nvlf_addr));
-    if (room > 0) std::memcpy(address, nvlf_ep_addr(ep), std::min(room, sizeof(nvlf_addr)));
-    return room < sizeof(nvlf_addr) ? -FI_ETOOSMALL : 0;
+    const std::size_t size = addr_bytes(domain.addr_format);
+    std::byte whole[sizeof(nvlf_addr)]; // The larger of the two.
+    write_addr(domain.addr_format, {.addr = *nvlf_ep_addr(ep), .host = host}, whole);
+    const std::size_t room = std::exchange(*bytes, size);
+    if (room > 0) std::memcpy(address, whole, std::min(room, size));
+    return room < size ? -FI_ETOOSMALL : 0;
 }
 
 } // namespace nvlf::ofi

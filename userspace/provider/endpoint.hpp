@@ -25,6 +25,7 @@
 // under FI_THREAD_DOMAIN.
 #pragma once
 
+#include <netinet/in.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_endpoint.h>
@@ -97,8 +98,9 @@ struct Endpoint : EpFid {
     Domain& domain;
     std::uint64_t caps = 0;
     const Ordering order;
-    std::uint64_t msg_order = 0; // Of transmits, as it was opened with.
-    std::uint64_t service = 0;   // Name under which it is published; 0: none.
+    std::uint64_t msg_order = 0;                 // Of transmits, as it was opened with.
+    std::uint64_t service = 0;                   // Name under which it is published; 0: none.
+    std::uint32_t host = htonl(INADDR_LOOPBACK); // Of its name, where that is an FI_SOCKADDR_IN; in network order.
     Generation generation;
     std::atomic<int> mrs{0};              // Registrations bound to it: it must outlive them.
     std::array<std::uint64_t, 2> proof{}; // That memory is ours (cma.hpp).
@@ -113,6 +115,9 @@ struct Endpoint : EpFid {
     // endpoint.cc
     [[nodiscard]] int bind(::fid* object, std::uint64_t flags) noexcept;
     [[nodiscard]] int enable() noexcept;
+    void take_name(const void* source) noexcept;
+    [[nodiscard]] int publish() noexcept;
+    [[nodiscard]] int publish_port(std::uint64_t port) noexcept;
     [[nodiscard]] int name(void* address, std::size_t* bytes) const noexcept;
     [[nodiscard]] bool busy() const noexcept; // Something that the application still holds depends on it.
     [[nodiscard]] int join() noexcept;

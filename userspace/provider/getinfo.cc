@@ -37,40 +37,53 @@ using Info = std::unique_ptr<fi_info, InfoFree>;
 struct Request {
     std::uint32_t version;
     const fi_info* hints;
-    std::string fabric;                            // Without prefix; "": whichever the environment names.
-    std::uint32_t source_device = NVLF_DEVICE_ANY; // Only this one's infos.
-    std::uint64_t source_service = 0;
-    bool has_dest = false;
-    nvlf_addr source{}; // From hints; magic 0: none.
-    nvlf_addr dest{};
+    std::string fabric; // Without prefix; "": whichever the environment names.
+    std::uint32_t format = addr_nvlf;
+    Address source{}; // magic 0: none was given. Of a device: only this one's infos.
+    Address dest{};   // magic 0: none was given.
 };
 
 // strdup for libfabric, which frees by free().
 char* copy_string(const char* text, std::size_t bytes) { return ::strndup(text, bytes); }
 
-bool copy_addr(const nvlf_addr& addr, void*& ret_addr, std::size_t& ret_bytes) noexcept {
-    ret_addr = std::malloc(sizeof addr);
+bool copy_addr(std::uint32_t format, const Address& address, void*& ret_addr, std::size_t& ret_bytes) noexcept {
+    ret_addr = std::malloc(addr_bytes(format));
     if (ret_addr == nullptr) return false;
-    std::memcpy(ret_addr, &addr, sizeof addr);
-    ret_bytes = sizeof addr;
+    write_addr(format, address, ret_addr);
+    ret_bytes = addr_bytes(format);
     return true;
 }
 
+// An address of an endpoint; or of a device or host without one, as fi_getinfo answers them for endpoints to come.
+Result<Address> read_hint(std::uint32_t format, const void* bytes) noexcept {
+    if (format == FI_SOCKADDR_IN) {
+        sockaddr_in in;
+        std::memcpy(&in, bytes, sizeof in);
+        if (in.sin_family != AF_INET || in.sin_port != 0) return read_addr(format, bytes);
+        return Address{.addr = service_addr(0, NVLF_DEVICE_ANY, 0), .host = in.sin_addr.s_addr};
+    }
+    Address address;
+    std::memcpy(&address.addr, bytes, sizeof address.addr);
+    if (address.addr.magic != NVLF_ADDR_MAGIC || address.addr.version != NVLF_ADDR_VERSION) return Errno{EINVAL};
+    return address;
+}
+
 // Addresses in hints: raw names that a peer sent by other means, given back to us.
-int take_hint_addr(const void* addr, std::size_t bytes, const char* which, nvlf_addr& ret_addr) noexcept {
-    if (addr == nullptr || bytes == 0) return 0;
-    if (bytes < sizeof ret_addr) {
-        FI_INFO(&provider, FI_LOG_CORE, "%s has %zu bytes, an address of this provider has %zu\n", which, bytes,
-                sizeof ret_addr);
+int take_hint_addr(std::uint32_t format, const void* bytes, std::size_t length, const char* which,
+                   Address& ret_address) noexcept {
+    if (bytes == nullptr || length == 0) return 0;
+    if (length < addr_bytes(format)) {
+        FI_INFO(&provider, FI_LOG_CORE, "%s has %zu bytes, an address of its format has %zu\n", which, length,
+                addr_bytes(format));
         return -FI_ENODATA;
     }
-    nvlf_addr copy;
-    std::memcpy(&copy, addr, sizeof copy);
-    if (copy.magic != NVLF_ADDR_MAGIC || copy.version != NVLF_ADDR_VERSION) {
-        FI_INFO(&provider, FI_LOG_CORE, "%s is no address of this provider\n", which);
+    const Result<Address> address = read_hint(format, bytes);
+    if (!address) {
+        FI_INFO(&provider, FI_LOG_CORE, "%s is no address of this provider: %s\n", which,
+                fi_strerror(address.error().value()));
         return -FI_ENODATA;
     }
-    ret_addr = copy;
+    ret_address = *address;
     return 0;
 }
 
@@ -86,41 +99,34 @@ int take_hints(const fi_info* hints, Request& request) {
             if (request.fabric.empty()) return -FI_ENODATA;
         }
     }
-    if (const int ret = take_hint_addr(hints->src_addr, hints->src_addrlen, "hints->src_addr", request.source);
+    request.format = addr_format_for(hints->addr_format);
+    if (const int ret =
+            take_hint_addr(request.format, hints->src_addr, hints->src_addrlen, "hints->src_addr", request.source);
         ret != 0)
         return ret;
-    if (const int ret = take_hint_addr(hints->dest_addr, hints->dest_addrlen, "hints->dest_addr", request.dest);
-        ret != 0)
-        return ret;
-    request.has_dest = request.dest.magic != 0;
-    if (request.source.magic != 0) {
-        request.source_device = request.source.device;
-        request.source_service = request.source.service;
-    }
-    return 0;
+    return take_hint_addr(request.format, hints->dest_addr, hints->dest_addrlen, "hints->dest_addr", request.dest);
 }
 
 int take_node(const nvlf_state& state, const char* node, const char* service, std::uint64_t flags, Request& request) {
     if (node == nullptr && service == nullptr) return 0;
-    const Result<Target> target = resolve(state, node, service);
+    const Result<Address> target = resolve(state, node, service);
     if (!target) {
         FI_INFO(&provider, FI_LOG_CORE, "node '%s' %s\n", node,
                 target.error() == Errno{EADDRNOTAVAIL} ? "is neither this host nor a device of the fabric"
                                                        : "names a service, and another one is given");
         return -FI_ENODATA;
     }
-    if ((flags & FI_SOURCE) != 0) {
-        request.source_device = target->device;
-        request.source_service = target->service;
-    } else {
-        request.dest = service_addr(0, target->device, target->service);
-        request.has_dest = true;
+    if (request.format == FI_SOCKADDR_IN && target->addr.service > UINT16_MAX) {
+        FI_INFO(&provider, FI_LOG_CORE, "service '%s' is no port\n", service);
+        return -FI_ENODATA;
     }
+    ((flags & FI_SOURCE) != 0 ? request.source : request.dest) = *target;
     return 0;
 }
 
 bool wanted(const nvlf_device& device, const Request& request) noexcept {
-    if (request.source_device != NVLF_DEVICE_ANY && request.source_device != device.index) return false;
+    const nvlf_addr& source = request.source.addr;
+    if (source.magic != 0 && source.device != NVLF_DEVICE_ANY && source.device != device.index) return false;
     const fi_domain_attr* attr = request.hints != nullptr ? request.hints->domain_attr : nullptr;
     return attr == nullptr || attr->name == nullptr || std::strncmp(attr->name, device.name, sizeof device.name) == 0;
 }
@@ -135,13 +141,14 @@ Info make_info(const nvlf_device& device, const std::string& fabric, const Reque
     info->fabric_attr->name = copy_string(fabric.c_str(), fabric.size());
     info->fabric_attr->prov_version = provider.version;
     // prov_name stays NULL: the core sets it.
-    const nvlf_addr source = request.source.magic != 0 && request.source.device != NVLF_DEVICE_ANY
-                                 ? request.source
-                                 : service_addr(0, device.index, request.source_service);
+    Address source = request.source;
+    if (source.addr.magic == 0 || source.addr.device == NVLF_DEVICE_ANY)
+        source.addr = service_addr(0, device.index, source.addr.service);
     if (info->domain_attr->name == nullptr || info->fabric_attr->name == nullptr ||
-        !copy_addr(source, info->src_addr, info->src_addrlen))
+        !copy_addr(request.format, source, info->src_addr, info->src_addrlen))
         return nullptr;
-    if (request.has_dest && !copy_addr(request.dest, info->dest_addr, info->dest_addrlen)) return nullptr;
+    if (request.dest.addr.magic != 0 && !copy_addr(request.format, request.dest, info->dest_addr, info->dest_addrlen))
+        return nullptr;
     info->nic = nic_new(device);
     if (info->nic == nullptr) return nullptr;
     return info;

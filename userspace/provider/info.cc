@@ -265,7 +265,7 @@ int check_info(std::uint32_t version, const fi_info& info) noexcept {
 void fill_info(std::uint32_t version, const fi_info* hints, fi_info& info) noexcept {
     info.caps = hints != nullptr && hints->caps != 0 ? granted_caps(all_caps, 0, hints->caps) : all_caps;
     info.mode = 0;
-    info.addr_format = addr_nvlf;
+    info.addr_format = addr_format_for(hints != nullptr ? hints->addr_format : 0);
     info.handle = hints != nullptr ? hints->handle : nullptr;
     fill_domain(version, hints != nullptr ? hints->domain_attr : nullptr, *info.domain_attr, info.caps);
     const std::uint64_t order = granted_order(hints);
