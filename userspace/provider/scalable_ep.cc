@@ -49,7 +49,8 @@ int context_enable(ContextFid& context) noexcept {
     Endpoint& ep = *context.endpoint;
     return context.side([&](auto& side) {
         if (side.enabled) return 0;
-        if (!has_queue(side)) return -FI_ENOCQ;
+        // A context that sends no messages and receives none may have nothing to report.
+        if (!has_queue(side) && (ep.caps & (FI_MSG | FI_TAGGED)) != 0) return -FI_ENOCQ;
         // Before the endpoint itself is enabled there is nothing to drive; it takes along those that are.
         if (const int e = ep.ep != nullptr ? join_queues(ep, side) : 0; e != 0) {
             leave_queues(ep, side);

@@ -285,6 +285,17 @@ BOOST_AUTO_TEST_CASE(wrong_uses_are_refused) {
     BOOST_TEST(fi_endpoint(s.domain.get(), s.info.get(), &plain, nullptr) == -FI_EINVAL); // Several contexts.
 }
 
+BOOST_AUTO_TEST_CASE(a_context_without_a_queue_is_for_those_who_send_no_messages) {
+    for (const bool messages : {false, true}) {
+        Scalable s{FI_RMA | (messages ? FI_MSG : 0)};
+        s.rx[0].reset();
+        fid_ep* e = nullptr;
+        check(fi_rx_context(s.ep.get(), 0, nullptr, &e, nullptr), "rx");
+        const FidPtr<fid_ep> rx{e};
+        BOOST_TEST(fi_enable(e) == (messages ? -FI_ENOCQ : 0));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(receives_of_a_context_that_closes_are_forgotten_and_its_messages_kept) {
     Pair p;
     std::vector<char> out = pattern(1 << 20, 3), in(1 << 20);

@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(kinds_that_we_are_not_are_refused) {
     BOOST_TEST(checked([](fi_info& i) { i.ep_attr->type = FI_EP_MSG; }) == -FI_ENODATA);
     BOOST_TEST(checked([](fi_info& i) { i.ep_attr->type = FI_EP_DGRAM; }) == -FI_ENODATA);
     BOOST_TEST(checked([](fi_info& i) { i.ep_attr->protocol = FI_PROTO_SHM; }) == -FI_ENODATA);
-    BOOST_TEST(checked([](fi_info& i) { i.addr_format = FI_SOCKADDR_IN; }) == -FI_ENODATA);
+    BOOST_TEST(checked([](fi_info& i) { i.addr_format = FI_SOCKADDR_IB; }) == -FI_ENODATA);
     BOOST_TEST(checked([](fi_info& i) { i.addr_format = addr_nvlf; }) == 0);
     BOOST_TEST(checked([](fi_info& i) { i.caps = FI_MULTICAST; }) == -FI_ENODATA);
     BOOST_TEST(checked([](fi_info& i) { i.tx_attr->msg_order = FI_ORDER_SAS; }) == 0);
