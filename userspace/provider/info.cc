@@ -205,6 +205,7 @@ std::uint64_t granted_order(const fi_info* hints) noexcept {
     if (hints == nullptr) return msg_order;
     std::uint64_t order = free_order;
     if (hints->tx_attr != nullptr) order |= hints->tx_attr->msg_order;
+    if (hints->rx_attr != nullptr) order |= hints->rx_attr->msg_order;
     if (hints->ep_attr != nullptr && hints->ep_attr->max_order_war_size != 0) order |= FI_ORDER_WAR;
     // These come together.
     constexpr std::uint64_t after_read = FI_ORDER_WAR | FI_ORDER_RMA_WAR, after_send = FI_ORDER_RAS | FI_ORDER_WAS;
@@ -228,13 +229,13 @@ void fill_tx(const fi_tx_attr* hints, fi_tx_attr& attr, std::uint64_t caps, std:
     attr.tclass = want.tclass;
 }
 
-void fill_rx(const fi_rx_attr* hints, fi_rx_attr& attr, std::uint64_t caps) noexcept {
+void fill_rx(const fi_rx_attr* hints, fi_rx_attr& attr, std::uint64_t caps, std::uint64_t order) noexcept {
     const fi_rx_attr none{};
     const fi_rx_attr& want = hints != nullptr ? *hints : none;
     attr.caps = granted_caps(rx_caps, caps, want.caps);
     attr.mode = 0;
     attr.op_flags = want.op_flags;
-    attr.msg_order = msg_order;
+    attr.msg_order = order;
     attr.comp_order = FI_ORDER_NONE;
     attr.total_buffered_recv = want.total_buffered_recv;
     attr.size = or_ours(want.size, queue_size);
@@ -271,7 +272,7 @@ void fill_info(std::uint32_t version, const fi_info* hints, fi_info& info) noexc
     const std::uint64_t order = granted_order(hints);
     fill_ep(hints != nullptr ? hints->ep_attr : nullptr, *info.ep_attr, info.caps, order);
     fill_tx(hints != nullptr ? hints->tx_attr : nullptr, *info.tx_attr, info.caps, order);
-    fill_rx(hints != nullptr ? hints->rx_attr : nullptr, *info.rx_attr, info.caps);
+    fill_rx(hints != nullptr ? hints->rx_attr : nullptr, *info.rx_attr, info.caps, order);
 }
 
 std::uint64_t mr_mode_bits(int mr_mode) noexcept {
@@ -297,7 +298,7 @@ void fill_tx_attr(fi_tx_attr& attr, std::uint64_t caps, std::uint64_t order) noe
 
 void fill_rx_attr(fi_rx_attr& attr, std::uint64_t caps) noexcept {
     const fi_rx_attr wanted = attr;
-    fill_rx(&wanted, attr, caps);
+    fill_rx(&wanted, attr, caps, free_order | wanted.msg_order);
 }
 
 } // namespace nvlf::ofi
