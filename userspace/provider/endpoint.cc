@@ -263,6 +263,7 @@ int Endpoint::join() noexcept {
     each_side([&](auto& side) {
         if (e == 0 && side.enabled) e = join_queues(*this, side);
     });
+    if (e == 0 && eq != nullptr && collectives != nullptr && (e = eq->add_endpoint(*this)) == 0) ++joined;
     return e;
 }
 
@@ -276,6 +277,7 @@ void Endpoint::disown(const TxContext& context) noexcept {
     tx_ops.for_each_used([&](TxOp& op) {
         if (op.tx == &context) op.tx = &nobody;
     });
+    if (eq != nullptr && collectives != nullptr && joined > 0) eq->remove_endpoint(*this), --joined;
 }
 
 bool Endpoint::busy() const noexcept {

@@ -1,0 +1,789 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// The groups of collectives: sets of addresses, joining, several groups and collectives at a time; who dies, leaves or
+// calls the wrong thing; and every bad argument.
+#define BOOST_TEST_MODULE provider_collective_groups
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <numeric>
+
+#include "conformance/provider/crew.hpp"
+
+using namespace nvlf::test;
+namespace data = boost::unit_test::data;
+
+namespace {
+BOOST_TEST_GLOBAL_FIXTURE(OwnFabric);
+
+// The members of a set: those whose removal succeeds, in a copy.
+std::vector<fi_addr_t> members_of(Side& side, const AvSetPtr& set, fi_addr_t end) {
+    AvSetPtr copy;
+    check(open_set(side, copy), "fi_av_set");
+    check(fi_av_set_union(copy.get(), set.get()), "fi_av_set_union");
+    std::vector<fi_addr_t> members;
+    for (fi_addr_t i = 0; i < end; ++i)
+        if (fi_av_set_remove(copy.get(), i) == 0) members.push_back(i);
+    return members;
+}
+
+int open_range(Side& side, fi_addr_t first, fi_addr_t last, std::uint64_t stride, AvSetPtr& ret_set,
+               std::size_t count = 0, std::uint64_t flags = 0) {
+    fi_av_set_attr attr{};
+    attr.count = count;
+    attr.start_addr = first;
+    attr.end_addr = last;
+    attr.stride = stride;
+    attr.flags = flags;
+    fid_av_set* set = nullptr;
+    const int ret = fi_av_set(side.av.get(), &attr, &set, nullptr);
+    ret_set.reset(ret == 0 ? set : nullptr);
+    return ret;
+}
+
+using Members = std::vector<fi_addr_t>;
+
+// ---- Sets ------------------------------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(a_set_holds_the_valid_addresses_of_its_range) {
+    Crew crew{6};
+    Side& side = *crew.sides[0];
+    fi_addr_t gone = 2;
+    check(fi_av_remove(side.av.get(), &gone, 1, 0), "fi_av_remove");
+    AvSetPtr set;
+    check(open_range(side, 0, 5, 1, set), "fi_av_set");
+    BOOST_TEST(members_of(side, set, 10) == (Members{0, 1, 3, 4, 5}));
+    check(open_range(side, 1, 5, 2, set), "fi_av_set");
+    BOOST_TEST(members_of(side, set, 10) == (Members{1, 3, 5}));
+    check(open_range(side, 3, 3, 0, set), "fi_av_set");
+    BOOST_TEST(members_of(side, set, 10) == (Members{3}));
+    check(open_range(side, 0, 5, ~std::uint64_t{0}, set), "fi_av_set");
+    BOOST_TEST(members_of(side, set, 10) == (Members{0}));
+    check(open_range(side, FI_ADDR_NOTAVAIL, FI_ADDR_NOTAVAIL, 0, set), "fi_av_set");
+    BOOST_TEST(members_of(side, set, 10) == (Members{}));
+    check(open_range(side, FI_ADDR_NOTAVAIL, FI_ADDR_NOTAVAIL, 0, set, 0, FI_UNIVERSE), "fi_av_set");
+    BOOST_TEST(members_of(side, set, 10) == (Members{0, 1, 3, 4, 5}));
+}
+
+BOOST_AUTO_TEST_CASE(a_set_that_makes_no_sense_is_refused) {
+    Crew crew{3};
+    Side& side = *crew.sides[0];
+    AvSetPtr set;
+    BOOST_TEST(open_range(side, 0, 2, 0, set) == -FI_EINVAL);
+    BOOST_TEST(open_range(side, 2, 0, 1, set) == -FI_EINVAL);
+    BOOST_TEST(open_range(side, 0, FI_ADDR_NOTAVAIL, 1, set) == -FI_EINVAL);
+    BOOST_TEST(open_range(side, FI_ADDR_NOTAVAIL, FI_ADDR_NOTAVAIL, 1, set) == -FI_EINVAL);
+    BOOST_TEST(open_range(side, 0, 2, 1, set, 2) == -FI_EINVAL); // More than expected.
+    BOOST_TEST(open_range(side, 0, 2, 1, set, 3) == 0);
+    BOOST_TEST(open_range(side, 0, 2, 1, set, 0, 1) == -FI_EBADFLAGS);
+    fi_av_set_attr attr{};
+    std::uint8_t key = 0;
+    attr.comm_key_size = 1;
+    attr.comm_key = &key;
+    fid_av_set* none = nullptr;
+    BOOST_TEST(fi_av_set(side.av.get(), &attr, &none, nullptr) == -FI_EOPNOTSUPP);
+    BOOST_TEST(fi_av_set(side.av.get(), nullptr, &none, nullptr) == -FI_EINVAL);
+    attr.comm_key_size = 0;
+    BOOST_TEST(fi_av_set(side.av.get(), &attr, nullptr, nullptr) == -FI_EINVAL);
+}
+
+BOOST_AUTO_TEST_CASE(sets_are_united_intersected_and_subtracted) {
+    Crew crew{6};
+    Side& side = *crew.sides[0];
+    AvSetPtr a, b;
+    check(open_set(side, a, {4, 0, 2}), "fi_av_set");
+    check(open_set(side, b, {2, 3, 4}), "fi_av_set");
+    check(fi_av_set_union(a.get(), b.get()), "fi_av_set_union");
+    BOOST_TEST(members_of(side, a, 6) == (Members{0, 2, 3, 4}));
+    check(fi_av_set_diff(a.get(), b.get()), "fi_av_set_diff");
+    BOOST_TEST(members_of(side, a, 6) == (Members{0}));
+    check(open_set(side, a, {4, 0, 2}), "fi_av_set");
+    check(fi_av_set_intersect(a.get(), b.get()), "fi_av_set_intersect");
+    BOOST_TEST(members_of(side, a, 6) == (Members{2, 4}));
+    check(fi_av_set_diff(a.get(), a.get()), "fi_av_set_diff");
+    BOOST_TEST(members_of(side, a, 6) == (Members{}));
+
+    BOOST_TEST(fi_av_set_insert(b.get(), 3) == -FI_EINVAL);                // Is there.
+    BOOST_TEST(fi_av_set_insert(b.get(), 6) == -FI_EINVAL);                // No such address.
+    BOOST_TEST(fi_av_set_insert(b.get(), FI_ADDR_NOTAVAIL) == -FI_EINVAL); // Likewise.
+    BOOST_TEST(fi_av_set_remove(b.get(), 5) == -FI_EINVAL);                // Is not there.
+    BOOST_TEST(fi_av_set_addr(b.get(), nullptr) == -FI_EINVAL);
+    AvSetPtr foreign;
+    check(open_set(*crew.sides[1], foreign, {1}), "fi_av_set");
+    BOOST_TEST(fi_av_set_union(b.get(), foreign.get()) == -FI_EINVAL);
+    BOOST_TEST(fi_close(&side.av->fid) == -FI_EBUSY); // Its sets are open.
+}
+
+// ---- Groups ----------------------------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(the_order_of_the_set_is_the_order_of_ranks) {
+    Crew crew{5};
+    Team team{crew, {4, 1, 3}};
+    std::vector<std::vector<std::uint32_t>> out(3, std::vector<std::uint32_t>(3));
+    team.all("fi_allgather", [&](std::size_t rank, void* context) {
+        static constexpr std::uint32_t in[]{40, 10, 30};
+        return fi_allgather(team.ep(rank), &in[rank], 1, nullptr, out[rank].data(), nullptr, team.address(rank),
+                            FI_UINT32, 0, context);
+    });
+    for (const auto& got : out) BOOST_TEST(got == (std::vector<std::uint32_t>{40, 10, 30}));
+
+    // A root is named by its address, whatever its rank.
+    std::vector<std::uint32_t> words{0, 0, 77};
+    team.all("fi_broadcast", [&](std::size_t rank, void* context) {
+        return fi_broadcast(team.ep(rank), &words[rank], 1, nullptr, team.address(rank), 3, FI_UINT32, 0, context);
+    });
+    BOOST_TEST(words == (std::vector<std::uint32_t>{77, 77, 77}));
+}
+
+BOOST_AUTO_TEST_CASE(no_join_ends_before_all_have_joined) {
+    Crew crew{3};
+    std::vector<McPtr> groups(3);
+    for (std::size_t i = 0; i < 3; ++i) {
+        for (std::size_t k = 0; k < 50; ++k) crew.drive();
+        for (std::size_t k = 0; k < i; ++k) BOOST_TEST(!poll_join(*crew.sides[k]).has_value());
+        if (i == 2)
+            BOOST_TEST(fi_barrier(crew.sides[0]->ep.get(), fi_mc_addr(groups[0].get()), nullptr) == -FI_EOPBADSTATE);
+        AvSetPtr set;
+        check(open_set(*crew.sides[i], set, {0, 1, 2}), "fi_av_set");
+        check(join(*crew.sides[i], set, groups[i]), "fi_join_collective");
+    }
+    for (auto& side : crew.sides) crew.until("join", [&] { return poll_join(*side).has_value(); });
+}
+
+// Nobody polls the completion queue of a member that sleeps for the event.
+BOOST_AUTO_TEST_CASE(reading_the_event_queue_drives_a_join) {
+    Crew crew{2};
+    std::vector<McPtr> groups(2);
+    for (std::size_t i = 0; i < 2; ++i) {
+        AvSetPtr set;
+        check(open_set(*crew.sides[i], set, {0, 1}), "fi_av_set");
+        check(join(*crew.sides[i], set, groups[i]), "fi_join_collective");
+    }
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+    bool ended[2] = {};
+    while (!(ended[0] && ended[1]) && std::chrono::steady_clock::now() < deadline)
+        for (std::size_t i = 0; i < 2; ++i) ended[i] = ended[i] || poll_join(*crew.sides[i]).has_value();
+    BOOST_TEST((ended[0] && ended[1]));
+
+    // Alone, a member is done at once, and a sleeper has nobody to wait for.
+    AvSetPtr set;
+    check(open_set(*crew.sides[0], set, {0}), "fi_av_set");
+    McPtr alone;
+    check(join(*crew.sides[0], set, alone), "fi_join_collective");
+    std::uint32_t event = 0;
+    fi_eq_entry entry{};
+    BOOST_TEST(fi_eq_sread(crew.sides[0]->eq.get(), &event, &entry, sizeof entry, 20'000, 0) ==
+               static_cast<ssize_t>(sizeof entry));
+    BOOST_TEST(event == FI_JOIN_COMPLETE);
+}
+
+BOOST_AUTO_TEST_CASE(an_event_may_be_taken_without_its_data) {
+    Crew crew{1};
+    AvSetPtr set;
+    check(open_set(*crew.sides[0], set, {0}), "fi_av_set");
+    McPtr group;
+    check(join(*crew.sides[0], set, group), "fi_join_collective");
+    std::uint32_t event = 0;
+    BOOST_TEST(fi_eq_read(crew.sides[0]->eq.get(), &event, nullptr, 0, 0) == 0);
+    BOOST_TEST(event == FI_JOIN_COMPLETE);
+    BOOST_TEST(fi_eq_read(crew.sides[0]->eq.get(), &event, nullptr, 0, 0) == -FI_EAGAIN);
+}
+
+// Members of two groups call collectives of both in different orders; and a group joined twice is two.
+BOOST_AUTO_TEST_CASE(groups_do_not_mix_up_their_collectives) {
+    Crew crew{3};
+    Team teams[] = {Team::of_all(crew), Team::of_all(crew), Team{crew, {2, 1, 0}}};
+    std::uint64_t in[3][3];
+    std::uint64_t out[3][3] = {};
+    for (std::size_t t = 0; t < 3; ++t)
+        for (std::size_t i = 0; i < 3; ++i) in[t][i] = (t + 1) * 100 + i;
+    for (std::size_t who = 0; who < 3; ++who)
+        for (std::size_t k = 0; k < 3; ++k) {
+            const std::size_t t = (k + who) % 3; // Everybody in another order.
+            Team& team = teams[t];
+            const std::size_t rank = t == 2 ? 2 - who : who;
+            check(fi_allreduce(team.ep(rank), &in[t][who], 1, nullptr, &out[t][who], nullptr, team.address(rank),
+                               FI_UINT64, FI_SUM, 0, &team),
+                  "fi_allreduce");
+        }
+    for (std::size_t who = 0; who < 3; ++who)
+        for (std::size_t k = 0; k < 3; ++k) BOOST_TEST(crew.wait(who, "allreduce").error == 0);
+    for (std::size_t t = 0; t < 3; ++t)
+        for (std::size_t who = 0; who < 3; ++who) BOOST_TEST(out[t][who] == (t + 1) * 300 + 3);
+}
+
+BOOST_DATA_TEST_CASE(collectives_of_one_group_may_be_under_way_together,
+                     data::make({std::size_t{1}, std::size_t{5000}, std::size_t{100'000}}), words) {
+    constexpr std::size_t outstanding = 4;
+    Crew crew{3};
+    Team team = Team::of_all(crew);
+    std::vector<std::uint64_t> in[outstanding][3], out[outstanding][3];
+    int contexts[outstanding] = {};
+    for (std::size_t k = 0; k < outstanding; ++k)
+        for (std::size_t rank = 0; rank < 3; ++rank) {
+            in[k][rank].assign(words, 1000 * k + rank);
+            out[k][rank].resize(words);
+        }
+    for (std::size_t rank = 0; rank < 3; ++rank)
+        for (std::size_t k = 0; k < outstanding; ++k)
+            check(fi_allreduce(team.ep(rank), in[k][rank].data(), words, nullptr, out[k][rank].data(), nullptr,
+                               team.address(rank), FI_UINT64, FI_SUM, 0, &contexts[k]),
+                  "fi_allreduce");
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+        std::vector<void*> ended;
+        for (std::size_t k = 0; k < outstanding; ++k) ended.push_back(crew.wait(rank, "allreduce").entry.op_context);
+        for (int& context : contexts) BOOST_TEST(std::count(ended.begin(), ended.end(), &context) == 1);
+        for (std::size_t k = 0; k < outstanding; ++k)
+            BOOST_CHECK(out[k][rank] == std::vector<std::uint64_t>(words, 3000 * k + 3));
+    }
+}
+
+// One member calls several before the others have called any: what comes too early is kept.
+BOOST_AUTO_TEST_CASE(a_member_may_be_collectives_ahead) {
+    Crew crew{2};
+    Team team = Team::of_all(crew);
+    std::vector<std::vector<std::uint64_t>> sent, got;
+    for (std::size_t k = 0; k < 20; ++k) {
+        sent.emplace_back(k % 2 == 0 ? 16 : 20'000, k); // Small, and announced.
+        got.emplace_back(sent.back().size());
+        check(fi_broadcast(team.ep(0), sent[k].data(), sent[k].size(), nullptr, team.address(0), 0, FI_UINT64, 0,
+                           nullptr),
+              "fi_broadcast");
+    }
+    for (int i = 0; i < 100; ++i) crew.drive();
+    for (std::size_t k = 0; k < 20; ++k)
+        check(
+            fi_broadcast(team.ep(1), got[k].data(), got[k].size(), nullptr, team.address(1), 0, FI_UINT64, 0, nullptr),
+            "fi_broadcast");
+    for (std::size_t k = 0; k < 20; ++k) {
+        BOOST_TEST(crew.wait(0, "root").error == 0);
+        BOOST_TEST(crew.wait(1, "the other").error == 0);
+    }
+    BOOST_CHECK(got == sent);
+}
+
+// A receive that takes anything takes no message of a collective, and no message ends up in one.
+BOOST_AUTO_TEST_CASE(collectives_and_messages_do_not_meet) {
+    Crew crew{2};
+    Team team = Team::of_all(crew);
+    char inbox[2][64] = {};
+    check(fi_recv(team.ep(1), inbox[0], 64, nullptr, FI_ADDR_UNSPEC, inbox[0]), "fi_recv");
+    check(fi_trecv(team.ep(1), inbox[1], 64, nullptr, FI_ADDR_UNSPEC, 0, ~std::uint64_t{0}, inbox[1]), "fi_trecv");
+    std::uint64_t in[2] = {5, 6};
+    std::uint64_t out[2] = {};
+    check(fi_inject(team.ep(0), "m", 2, 1), "fi_inject");
+    for (std::size_t rank = 0; rank < 2; ++rank)
+        check(fi_allreduce(team.ep(rank), &in[rank], 1, nullptr, &out[rank], nullptr, team.address(rank), FI_UINT64,
+                           FI_PROD, 0, out),
+              "fi_allreduce");
+    check(fi_tinject(team.ep(0), "t", 2, 1, 9), "fi_tinject");
+    BOOST_TEST(crew.wait(0, "allreduce").entry.op_context == out);
+    const std::vector<void*> ended{crew.wait(1, "first").entry.op_context, crew.wait(1, "second").entry.op_context,
+                                   crew.wait(1, "third").entry.op_context};
+    for (void* context : {static_cast<void*>(out), static_cast<void*>(inbox[0]), static_cast<void*>(inbox[1])})
+        BOOST_TEST(std::count(ended.begin(), ended.end(), context) == 1);
+    BOOST_TEST(inbox[0][0] == 'm');
+    BOOST_TEST(inbox[1][0] == 't');
+    BOOST_TEST(out[0] == 30U);
+    BOOST_TEST(out[1] == 30U);
+}
+
+// ---- Failure ---------------------------------------------------------------------------------------------------------
+
+enum class How { endpoint_closed, group_closed };
+
+// All but the last call, the last goes: everybody hears, in every collective, also who has nothing to do with it directly.
+const std::vector<std::pair<const char*, std::function<ssize_t(Team&, std::size_t, std::vector<std::uint64_t>&, std::vector<std::uint64_t>&)>>> waiting_for_all{{"barrier",
+                                                                                                                                                                 [](Team&
+                                                                                                                                                                        t,
+                                                                                                                                                                    std::size_t
+                                                                                                                                                                        rank,
+                                                                                                                                                                    auto&,
+                                                                                                                                                                    auto&) {
+                                                                                                                                                                     return fi_barrier(
+                                                                                                                                                                         t.ep(
+                                                                                                                                                                             rank),
+                                                                                                                                                                         t.address(
+                                                                                                                                                                             rank),
+                                                                                                                                                                         nullptr);
+                                                                                                                                                                 }},
+                                                                                                                                                                {"allreduce",
+                                                                                                                                                                 [](Team&
+                                                                                                                                                                        t,
+                                                                                                                                                                    std::size_t
+                                                                                                                                                                        rank,
+                                                                                                                                                                    auto&
+                                                                                                                                                                        in,
+                                                                                                                                                                    auto&
+                                                                                                                                                                        out) {
+                                                                                                                                                                     return fi_allreduce(
+                                                                                                                                                                         t.ep(
+                                                                                                                                                                             rank),
+                                                                                                                                                                         in.data(),
+                                                                                                                                                                         in.size(),
+                                                                                                                                                                         nullptr,
+                                                                                                                                                                         out.data(),
+                                                                                                                                                                         nullptr,
+                                                                                                                                                                         t.address(
+                                                                                                                                                                             rank),
+                                                                                                                                                                         FI_UINT64,
+                                                                                                                                                                         FI_SUM,
+                                                                                                                                                                         0,
+                                                                                                                                                                         nullptr);
+                                                                                                                                                                 }},
+                                                                                                                                                                {"allgather",
+                                                                                                                                                                 [](Team&
+                                                                                                                                                                        t,
+                                                                                                                                                                    std::size_t
+                                                                                                                                                                        rank,
+                                                                                                                                                                    auto&
+                                                                                                                                                                        in,
+                                                                                                                                                                    auto&
+                                                                                                                                                                        out) {
+                                                                                                                                                                     return fi_allgather(
+                                                                                                                                                                         t.ep(
+                                                                                                                                                                             rank),
+                                                                                                                                                                         in.data(),
+                                                                                                                                                                         in.size(),
+                                                                                                                                                                         nullptr,
+                                                                                                                                                                         out.data(),
+                                                                                                                                                                         nullptr,
+                                                                                                                                                                         t.address(
+                                                                                                                                                                             rank),
+                                                                                                                                                                         FI_UINT64,
+                                                                                                                                                                         0,
+                                                                                                                                                                         nullptr);
+                                                                                                                                                                 }},
+                                                                                                                                                                {"alltoall",
+                                                                                                                                                                 [](Team&
+                                                                                                                                                                        t,
+                                                                                                                                                                    std::size_t
+                                                                                                                                                                        rank,
+                                                                                                                                                                    auto&
+                                                                                                                                                                        in,
+                                                                                                                                                                    auto&
+                                                                                                                                                                        out) {
+                                                                                                                                                                     return fi_alltoall(
+                                                                                                                                                                         t.ep(
+                                                                                                                                                                             rank),
+                                                                                                                                                                         in.data(),
+                                                                                                                                                                         in.size() /
+                                                                                                                                                                             t.size(),
+                                                                                                                                                                         nullptr,
+                                                                                                                                                                         out.data(),
+                                                                                                                                                                         nullptr,
+                                                                                                                                                                         t.address(
+                                                                                                                                                                             rank),
+                                                                                                                                                                         FI_UINT64,
+                                                                                                                                                                         0,
+                                                                                                                                                                         nullptr);
+                                                                                                                                                                 }},
+                                                                                                                                                                {"reduce_scatter",
+                                                                                                                                                                 [](Team&
+                                                                                                                                                                        t,
+                                                                                                                                                                    std::size_t
+                                                                                                                                                                        rank,
+                                                                                                                                                                    auto&
+                                                                                                                                                                        in,
+                                                                                                                                                                    auto&
+                                                                                                                                                                        out) {
+                                                                                                                                                                     return fi_reduce_scatter(
+                                                                                                                                                                         t.ep(
+                                                                                                                                                                             rank),
+                                                                                                                                                                         in.data(),
+                                                                                                                                                                         in.size() /
+                                                                                                                                                                             t.size(),
+                                                                                                                                                                         nullptr,
+                                                                                                                                                                         out.data(),
+                                                                                                                                                                         nullptr,
+                                                                                                                                                                         t.address(
+                                                                                                                                                                             rank),
+                                                                                                                                                                         FI_UINT64,
+                                                                                                                                                                         FI_SUM,
+                                                                                                                                                                         0,
+                                                                                                                                                                         nullptr);
+                                                                                                                                                                 }}};
+
+void all_others_fail_when_one_goes(How how, std::size_t size, std::size_t words) {
+    for (const auto& [name, call] : waiting_for_all) {
+        Crew crew{size};
+        Team team = Team::of_all(crew);
+        std::vector<std::vector<std::uint64_t>> in(size, std::vector<std::uint64_t>(words));
+        std::vector<std::vector<std::uint64_t>> out(size, std::vector<std::uint64_t>(words * size));
+        for (std::size_t rank = 0; rank + 1 < size; ++rank) check(call(team, rank, in[rank], out[rank]), name);
+        for (int i = 0; i < 20; ++i) crew.drive();
+        team.mcs.back().reset();
+        if (how == How::endpoint_closed) crew.sides.back().reset();
+        for (std::size_t rank = 0; rank + 1 < size; ++rank) {
+            const Event event = crew.wait(rank, name);
+            BOOST_CHECK_MESSAGE(event.error == FI_ECONNRESET || event.error == FI_ECONNABORTED,
+                                name << " at rank " << rank << ": " << fi_strerror(event.error));
+            BOOST_TEST(event.entry.flags == FI_COLLECTIVE);
+        }
+        // What comes afterwards fails as well, at once and everywhere.
+        for (std::size_t rank = 0; rank + 1 < size; ++rank) {
+            check(call(team, rank, in[rank], out[rank]), name);
+            BOOST_TEST(crew.wait(rank, name).error != 0);
+        }
+    }
+}
+
+BOOST_DATA_TEST_CASE(a_member_that_is_closed_fails_the_collective_for_all,
+                     data::make({std::size_t{2}, std::size_t{3}, std::size_t{5}, std::size_t{8}}) *
+                         data::make({std::size_t{1}, std::size_t{40'000}}),
+                     size, words) {
+    all_others_fail_when_one_goes(How::endpoint_closed, size, words);
+}
+
+BOOST_DATA_TEST_CASE(a_member_that_leaves_the_group_fails_the_collective_for_all,
+                     data::make({std::size_t{2}, std::size_t{5}}) * data::make({std::size_t{1}, std::size_t{40'000}}),
+                     size, words) {
+    all_others_fail_when_one_goes(How::group_closed, size, words);
+}
+
+BOOST_AUTO_TEST_CASE(a_member_that_leaves_in_the_middle_cancels_its_own_and_fails_the_others) {
+    Crew crew{3};
+    Team team = Team::of_all(crew);
+    for (std::size_t rank = 0; rank < 2; ++rank)
+        check(fi_barrier(team.ep(rank), team.address(rank), nullptr), "fi_barrier");
+    team.mcs[0].reset();
+    BOOST_TEST(crew.wait(0, "own").error == FI_ECANCELED);
+    BOOST_TEST(crew.wait(1, "other").error == FI_ECANCELED);
+    check(fi_barrier(team.ep(2), team.address(2), nullptr), "fi_barrier");
+    BOOST_TEST(crew.wait(2, "late").error == FI_ECANCELED);
+}
+
+// Whoever has done its part may go: the others end well.
+BOOST_AUTO_TEST_CASE(a_member_may_close_when_its_part_is_done) {
+    for (int round = 0; round < 20; ++round) {
+        Crew crew{3};
+        Team team = Team::of_all(crew);
+        for (std::size_t rank = 0; rank < 3; ++rank)
+            check(fi_barrier(team.ep(rank), team.address(rank), nullptr), "fi_barrier");
+        const auto first = static_cast<std::size_t>(round % 3);
+        std::optional<Event> event;
+        crew.until("barrier", [&] { return (event = poll(crew.sides[first]->cq.get())).has_value(); });
+        BOOST_TEST(event->error == 0);
+        team.mcs[first].reset();
+        crew.sides[first].reset();
+        for (std::size_t rank = 0; rank < 3; ++rank)
+            if (rank != first) BOOST_TEST(crew.wait(rank, "barrier").error == 0);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_join_fails_for_all_when_a_member_is_gone) {
+    Crew crew{4};
+    std::vector<McPtr> groups(3);
+    for (std::size_t i = 0; i < 3; ++i) {
+        AvSetPtr set;
+        check(open_set(*crew.sides[i], set, {3, 2, 1, 0}), "fi_av_set");
+        check(join(*crew.sides[i], set, groups[i]), "fi_join_collective");
+    }
+    crew.sides[3].reset();
+    for (std::size_t i = 0; i < 3; ++i) {
+        std::optional<JoinEvent> event;
+        crew.until("failed join", [&] { return (event = poll_join(*crew.sides[i])).has_value(); });
+        BOOST_TEST(event->error != 0);
+        BOOST_TEST(event->group == &groups[i]->fid);
+        BOOST_TEST(fi_barrier(crew.sides[i]->ep.get(), fi_mc_addr(groups[i].get()), nullptr) == -FI_EOPBADSTATE);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(members_that_disagree_about_the_size_fail) {
+    Crew crew{2};
+    Team team = Team::of_all(crew);
+    std::vector<std::uint64_t> in(100'000), out(100'000);
+    check(fi_allreduce(team.ep(0), in.data(), 100'000, nullptr, out.data(), nullptr, team.address(0), FI_UINT64, FI_SUM,
+                       0, nullptr),
+          "fi_allreduce");
+    check(fi_allreduce(team.ep(1), in.data(), 1, nullptr, out.data(), nullptr, team.address(1), FI_UINT64, FI_SUM, 0,
+                       nullptr),
+          "fi_allreduce");
+    BOOST_TEST(crew.wait(0, "larger").error == FI_ETRUNC);
+    BOOST_TEST(crew.wait(1, "smaller").error == FI_ETRUNC);
+}
+
+BOOST_AUTO_TEST_CASE(an_endpoint_outlives_the_groups_that_it_is_in) {
+    Crew crew{1};
+    Team team = Team::of_all(crew);
+    BOOST_TEST(fi_close(&crew.sides[0]->ep->fid) == -FI_EBUSY);
+    team.mcs.clear();
+    BOOST_TEST(fi_close(&crew.sides[0]->ep.release()->fid) == 0);
+}
+
+// ---- Arguments -------------------------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(who_is_no_member_cannot_join_and_a_stranger_address_is_no_group) {
+    Crew crew{3};
+    Side& side = *crew.sides[0];
+    AvSetPtr set;
+    McPtr group;
+    check(open_set(side, set, {1, 2}), "fi_av_set");
+    BOOST_TEST(join(side, set, group) == -FI_EINVAL);
+    check(open_set(side, set), "fi_av_set");
+    BOOST_TEST(join(side, set, group) == -FI_EINVAL); // Nobody is.
+    AvSetPtr foreign;
+    check(open_set(*crew.sides[1], foreign, {0, 1}), "fi_av_set");
+    BOOST_TEST(join(side, foreign, group) == -FI_EINVAL);
+    check(open_set(side, set, {0}), "fi_av_set");
+    fid_mc* mc = nullptr;
+    BOOST_TEST(fi_join_collective(side.ep.get(), 0, set.get(), 0, &mc, nullptr) == -FI_EINVAL);
+    BOOST_TEST(fi_join_collective(side.ep.get(), FI_ADDR_NOTAVAIL, set.get(), FI_MORE, &mc, nullptr) == -FI_EBADFLAGS);
+    BOOST_TEST(fi_join_collective(side.ep.get(), FI_ADDR_NOTAVAIL, set.get(), FI_SEND, &mc, nullptr) == -FI_EBADFLAGS);
+    BOOST_TEST(fi_join_collective(side.ep.get(), FI_ADDR_NOTAVAIL, nullptr, 0, &mc, nullptr) == -FI_EINVAL);
+    BOOST_TEST(fi_join_collective(side.ep.get(), FI_ADDR_NOTAVAIL, set.get(), 0, nullptr, nullptr) == -FI_EINVAL);
+    BOOST_TEST(fi_join(side.ep.get(), side.name().data(), 0, &mc, nullptr) == -FI_ENOSYS); // Other multicast.
+    BOOST_TEST(fi_barrier(side.ep.get(), 0, nullptr) == -FI_EINVAL);
+    BOOST_TEST(fi_barrier(side.ep.get(), FI_ADDR_NOTAVAIL, nullptr) == -FI_EINVAL);
+
+    // A group may be made of part of another, by that one's address; and is none any more once it is closed.
+    BOOST_TEST(fi_join_collective(side.ep.get(), FI_ADDR_NOTAVAIL, set.get(), 0, &mc, nullptr) == 0);
+    fid_mc* part = nullptr;
+    const fi_addr_t address = fi_mc_addr(mc);
+    BOOST_TEST(fi_join_collective(side.ep.get(), address, set.get(), 0, &part, nullptr) == 0);
+    BOOST_TEST(fi_close(&mc->fid) == 0);
+    BOOST_TEST(fi_barrier(side.ep.get(), address, nullptr) == -FI_EINVAL);
+    BOOST_TEST(fi_barrier(side.ep.get(), fi_mc_addr(part), nullptr) == 0);
+    BOOST_TEST(fi_close(&part->fid) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(joining_takes_an_event_queue_and_the_capability) {
+    Side without_queue{{.caps = FI_MSG | FI_COLLECTIVE}};
+    (void)without_queue.insert(without_queue.name());
+    AvSetPtr set;
+    McPtr group;
+    check(open_set(without_queue, set, {0}), "fi_av_set");
+    BOOST_TEST(join(without_queue, set, group) == -FI_ENOEQ);
+
+    Side without_capability{{.caps = FI_MSG, .event_queue = true}};
+    (void)without_capability.insert(without_capability.name());
+    check(open_set(without_capability, set, {0}), "fi_av_set");
+    BOOST_TEST(join(without_capability, set, group) == -FI_ENOSYS);
+    BOOST_TEST(fi_barrier(without_capability.ep.get(), 0, nullptr) == -FI_ENOSYS);
+}
+
+BOOST_AUTO_TEST_CASE(wrong_arguments_of_a_collective_are_refused_and_change_nothing) {
+    Crew crew{2};
+    Team team = Team::of_all(crew);
+    fid_ep* const ep = team.ep(0);
+    const fi_addr_t group = team.address(0);
+    std::uint64_t a[4] = {}, b[4] = {};
+    const auto allreduce = [&](void* from, void* to, std::size_t count, enum fi_datatype type, enum fi_op op,
+                               std::uint64_t flags) {
+        return fi_allreduce(ep, from, count, nullptr, to, nullptr, group, type, op, flags, nullptr);
+    };
+    BOOST_TEST(allreduce(nullptr, b, 1, FI_UINT64, FI_SUM, 0) == -FI_EINVAL);
+    BOOST_TEST(allreduce(a, nullptr, 1, FI_UINT64, FI_SUM, 0) == -FI_EINVAL);
+    BOOST_TEST(allreduce(a, b, 1, FI_UINT64, FI_SUM, FI_PEEK) == -FI_EBADFLAGS);
+    BOOST_TEST(allreduce(a, b, 1, FI_UINT64, FI_CSWAP, 0) == -FI_EOPNOTSUPP);
+    BOOST_TEST(allreduce(a, b, 1, FI_UINT64, static_cast<fi_op>(500), 0) == -FI_EOPNOTSUPP);
+    BOOST_TEST(allreduce(a, b, 1, FI_VOID, FI_SUM, 0) == -FI_EOPNOTSUPP);
+    BOOST_TEST(allreduce(a, b, 1, static_cast<fi_datatype>(100), FI_SUM, 0) == -FI_EOPNOTSUPP);
+    BOOST_TEST(allreduce(a, b, 1, FI_DOUBLE, FI_BAND, 0) == -FI_EOPNOTSUPP);
+    BOOST_TEST(allreduce(a, b, ~std::size_t{0}, FI_UINT64, FI_SUM, 0) == -FI_EMSGSIZE);
+    for (const fi_addr_t no_root : {fi_addr_t{2}, fi_addr_t{FI_ADDR_NOTAVAIL}}) {
+        BOOST_TEST(fi_broadcast(ep, a, 1, nullptr, group, no_root, FI_UINT64, 0, nullptr) == -FI_EINVAL);
+        BOOST_TEST(fi_scatter(ep, a, 1, nullptr, b, nullptr, group, no_root, FI_UINT64, 0, nullptr) == -FI_EINVAL);
+        BOOST_TEST(fi_gather(ep, a, 1, nullptr, b, nullptr, group, no_root, FI_UINT64, 0, nullptr) == -FI_EINVAL);
+        BOOST_TEST(fi_reduce(ep, a, 1, nullptr, b, nullptr, group, no_root, FI_UINT64, FI_SUM, 0, nullptr) ==
+                   -FI_EINVAL);
+    }
+    BOOST_TEST(fi_broadcast(ep, nullptr, 1, nullptr, group, 0, FI_UINT64, 0, nullptr) == -FI_EINVAL);
+    BOOST_TEST(fi_scatter(ep, nullptr, 1, nullptr, b, nullptr, group, 0, FI_UINT64, 0, nullptr) == -FI_EINVAL);
+    BOOST_TEST(fi_gather(ep, a, 1, nullptr, nullptr, nullptr, group, 0, FI_UINT64, 0, nullptr) == -FI_EINVAL);
+    BOOST_TEST(fi_alltoall(ep, a, ~std::size_t{0} / 8, nullptr, b, nullptr, group, FI_UINT64, 0, nullptr) ==
+               -FI_EMSGSIZE);
+    // Had one of them begun, this would be another collective than the other member's.
+    team.all("fi_barrier",
+             [&](std::size_t rank, void* context) { return fi_barrier(team.ep(rank), team.address(rank), context); });
+}
+
+BOOST_AUTO_TEST_CASE(a_group_does_what_its_set_was_made_for) {
+    Crew crew{2};
+    Team team{crew, {0, 1}, FI_BARRIER_SET | FI_BROADCAST_SET};
+    std::uint64_t word = 0;
+    BOOST_TEST(fi_allgather(team.ep(0), &word, 1, nullptr, &word, nullptr, team.address(0), FI_UINT64, 0, nullptr) ==
+               -FI_EOPNOTSUPP);
+    team.all("fi_barrier",
+             [&](std::size_t rank, void* context) { return fi_barrier(team.ep(rank), team.address(rank), context); });
+}
+
+// ---- Completions -----------------------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(a_selective_queue_hears_of_collectives_that_ask_for_it) {
+    Crew crew{2, {.caps = FI_MSG | FI_COLLECTIVE, .bind_flags = FI_SELECTIVE_COMPLETION}};
+    Team team = Team::of_all(crew);
+    int quiet = 0;
+    int loud = 0;
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+        check(fi_barrier(team.ep(rank), team.address(rank), &quiet), "fi_barrier");
+        check(fi_barrier2(team.ep(rank), team.address(rank), FI_COMPLETION, &loud), "fi_barrier2");
+    }
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+        BOOST_TEST(crew.wait(rank, "barrier").entry.op_context == &loud);
+        BOOST_TEST(!poll(crew.sides[rank]->cq.get()).has_value());
+    }
+    team.mcs[1].reset();
+    check(fi_barrier(team.ep(0), team.address(0), &quiet), "fi_barrier");
+    const Event failed = crew.wait(0, "failed barrier"); // Failures are never kept quiet.
+    BOOST_TEST(failed.error == FI_ECONNRESET);
+    BOOST_TEST(failed.entry.op_context == &quiet);
+}
+
+BOOST_AUTO_TEST_CASE(the_message_form_is_the_same_as_the_others) {
+    Crew crew{2};
+    Team team = Team::of_all(crew);
+    std::uint32_t in[2] = {0x0f, 0xf1};
+    std::uint32_t out[2] = {};
+    const auto post = [&](std::size_t rank, enum fi_collective_op which, void* context) {
+        fi_ioc from{&in[rank], 1};
+        fi_ioc to{&out[rank], 1};
+        const fi_msg_collective msg{.msg_iov = &from,
+                                    .desc = nullptr,
+                                    .iov_count = 1,
+                                    .coll_addr = team.address(rank),
+                                    .root_addr = 1,
+                                    .coll = which,
+                                    .datatype = FI_UINT32,
+                                    .op = FI_BOR,
+                                    .context = context};
+        return team.ep(rank)->collective->msg(team.ep(rank), &msg, &to, nullptr, 1, 0);
+    };
+    team.all("allreduce", [&](std::size_t rank, void* context) { return post(rank, FI_ALLREDUCE, context); });
+    BOOST_TEST(out[0] == 0xffU);
+    BOOST_TEST(out[1] == 0xffU);
+    team.all("broadcast", [&](std::size_t rank, void* context) { return post(rank, FI_BROADCAST, context); });
+    BOOST_TEST(in[0] == 0xf1U);
+    team.all("barrier", [&](std::size_t rank, void* context) { return post(rank, FI_BARRIER, context); });
+    BOOST_TEST(post(0, static_cast<fi_collective_op>(15), nullptr) == -FI_EINVAL);
+    BOOST_TEST(team.ep(0)->collective->msg(team.ep(0), nullptr, nullptr, nullptr, 0, 0) == -FI_EINVAL);
+}
+
+// ---- What can be reduced ---------------------------------------------------------------------------------------------
+
+int query(Side& side, enum fi_collective_op which, enum fi_op op, enum fi_datatype type, fi_collective_attr& attr) {
+    attr = {};
+    attr.op = op;
+    attr.datatype = type;
+    return fi_query_collective(side.domain.get(), which, &attr, 0);
+}
+
+BOOST_AUTO_TEST_CASE(what_the_query_offers_is_what_a_call_takes) {
+    Crew crew{1};
+    Team team = Team::of_all(crew);
+    alignas(32) std::byte from[32] = {}, to[32] = {};
+    std::size_t offered = 0;
+    for (int op = 0; op <= FI_MSWAP; ++op)
+        for (int type = 0; type <= FI_UINT128 + 1; ++type) {
+            fi_collective_attr attr;
+            const int answer =
+                query(*crew.sides[0], FI_ALLREDUCE, static_cast<fi_op>(op), static_cast<fi_datatype>(type), attr);
+            const ssize_t done = fi_allreduce(team.ep(0), from, 1, nullptr, to, nullptr, team.address(0),
+                                              static_cast<fi_datatype>(type), static_cast<fi_op>(op), 0, nullptr);
+            BOOST_CHECK_MESSAGE(answer == done, "op " << op << " on type " << type << ": " << answer << ", " << done);
+            BOOST_TEST((answer == 0 || answer == -FI_EOPNOTSUPP));
+            if (done == 0) BOOST_TEST(crew.wait(0, "allreduce").error == 0);
+            offered += answer == 0;
+        }
+    // Ten integer types with ten operations, three real ones with seven, three complex ones with five.
+    BOOST_TEST(offered == 10 * 10U + 3 * 7U + 3 * 5U);
+}
+
+BOOST_AUTO_TEST_CASE(the_query_knows_its_limits) {
+    Crew crew{1};
+    Side& side = *crew.sides[0];
+    fi_collective_attr attr;
+    BOOST_TEST(query(side, FI_BARRIER, FI_NOOP, FI_VOID, attr) == 0);
+    BOOST_TEST(attr.max_members > 1000U);
+    for (const auto which : {FI_BROADCAST, FI_ALLTOALL, FI_ALLGATHER, FI_SCATTER, FI_GATHER}) {
+        BOOST_TEST(query(side, which, FI_NOOP, FI_LONG_DOUBLE, attr) == 0);
+        BOOST_TEST(attr.datatype_attr.size == sizeof(long double));
+        BOOST_TEST(attr.datatype_attr.count > 1'000'000U);
+        BOOST_TEST(query(side, which, FI_NOOP, FI_VOID, attr) == -FI_EOPNOTSUPP);
+    }
+    for (const auto which : {FI_ALLREDUCE, FI_REDUCE, FI_REDUCE_SCATTER})
+        BOOST_TEST(query(side, which, FI_NOOP, FI_UINT8, attr) == -FI_EOPNOTSUPP);
+    attr.mode = 1;
+    BOOST_TEST(fi_query_collective(side.domain.get(), FI_BARRIER, &attr, 0) == -FI_EINVAL);
+    attr.mode = 0;
+    BOOST_TEST(fi_query_collective(side.domain.get(), FI_BARRIER, &attr, FI_PEEK) == -FI_EBADFLAGS);
+    BOOST_TEST(fi_query_collective(side.domain.get(), FI_BARRIER, nullptr, 0) == -FI_EINVAL);
+    BOOST_TEST(fi_query_collective(side.domain.get(), static_cast<fi_collective_op>(15), &attr, 0) == -FI_EINVAL);
+}
+
+template <class T>
+void check_reduction(Team& team, enum fi_datatype type, enum fi_op op, std::vector<T> in, T expected) {
+    std::vector<T> out(in.size());
+    team.all("fi_allreduce", [&](std::size_t rank, void* context) {
+        return fi_allreduce(team.ep(rank), &in[rank], 1, nullptr, &out[rank], nullptr, team.address(rank), type, op, 0,
+                            context);
+    });
+    for (const T& got : out) BOOST_CHECK_MESSAGE(got == expected, "operation " << op << " on datatype " << type);
+}
+
+BOOST_AUTO_TEST_CASE(each_operation_does_what_its_name_says) {
+    Crew crew{3};
+    Team team = Team::of_all(crew);
+    check_reduction<std::int8_t>(team, FI_INT8, FI_MIN, {5, -7, 3}, -7);
+    check_reduction<std::uint8_t>(team, FI_UINT8, FI_MAX, {5, 249, 3}, 249);
+    check_reduction<std::uint8_t>(team, FI_UINT8, FI_SUM, {200, 100, 3}, 47); // Wraps.
+    check_reduction<std::int16_t>(team, FI_INT16, FI_PROD, {-2, 3, 7}, -42);
+    check_reduction<std::int32_t>(team, FI_INT32, FI_LOR, {0, 4, 0}, 1);
+    check_reduction<std::int32_t>(team, FI_INT32, FI_LAND, {8, 4, 1}, 1);
+    check_reduction<std::int32_t>(team, FI_INT32, FI_LXOR, {8, 4, 1}, 1);
+    check_reduction<std::uint16_t>(team, FI_UINT16, FI_BOR, {1, 2, 4}, 7);
+    check_reduction<std::uint32_t>(team, FI_UINT32, FI_BAND, {7, 6, 12}, 4);
+    check_reduction<std::uint64_t>(team, FI_UINT64, FI_BXOR, {7, 6, 12}, 13);
+    check_reduction<std::int64_t>(team, FI_INT64, FI_MAX, {-7, -6, -12}, -6);
+    check_reduction<float>(team, FI_FLOAT, FI_SUM, {0.5F, 0.25F, 4}, 4.75F);
+    check_reduction<double>(team, FI_DOUBLE, FI_MIN, {0.5, -0.25, 4}, -0.25);
+    check_reduction<long double>(team, FI_LONG_DOUBLE, FI_PROD, {0.5L, 4, 4}, 8);
+    struct Complex {
+        double real, imaginary;
+        bool operator==(const Complex&) const = default;
+    };
+    check_reduction<Complex>(team, FI_DOUBLE_COMPLEX, FI_PROD, {{0, 1}, {0, 1}, {2, 0}}, {-2, 0});
+    struct Wide {
+        std::uint64_t low, high;
+        bool operator==(const Wide&) const = default;
+    };
+    check_reduction<Wide>(team, FI_UINT128, FI_SUM, {{~std::uint64_t{0}, 0}, {1, 0}, {5, 1}}, {5, 2});
+}
+
+// A caller may give one buffer for both.
+BOOST_DATA_TEST_CASE(a_collective_may_work_in_place, data::make({std::size_t{3}, std::size_t{20'000}}), words) {
+    constexpr std::size_t size = 3;
+    Crew crew{size};
+    Team team = Team::of_all(crew);
+    using Words = std::vector<std::uint64_t>;
+    std::vector<Words> buffers(size);
+    const auto fill = [&] {
+        for (std::size_t rank = 0; rank < size; ++rank) {
+            buffers[rank].resize(words * size);
+            std::iota(buffers[rank].begin(), buffers[rank].end(), rank * 1'000'000);
+        }
+    };
+    fill();
+    team.all("fi_allreduce", [&](std::size_t rank, void* context) {
+        return fi_allreduce(team.ep(rank), buffers[rank].data(), words * size, nullptr, buffers[rank].data(), nullptr,
+                            team.address(rank), FI_UINT64, FI_SUM, 0, context);
+    });
+    for (const Words& got : buffers)
+        for (std::size_t k = 0; k < got.size(); ++k) BOOST_REQUIRE_EQUAL(got[k], 3 * k + 3'000'000);
+    fill();
+    team.all("fi_alltoall", [&](std::size_t rank, void* context) {
+        return fi_alltoall(team.ep(rank), buffers[rank].data(), words, nullptr, buffers[rank].data(), nullptr,
+                           team.address(rank), FI_UINT64, 0, context);
+    });
+    for (std::size_t rank = 0; rank < size; ++rank)
+        for (std::size_t k = 0; k < words * size; ++k)
+            BOOST_REQUIRE_EQUAL(buffers[rank][k], k / words * 1'000'000 + rank * words + k % words);
+    fill();
+    team.all("fi_reduce_scatter", [&](std::size_t rank, void* context) {
+        return fi_reduce_scatter(team.ep(rank), buffers[rank].data(), words, nullptr, buffers[rank].data(), nullptr,
+                                 team.address(rank), FI_UINT64, FI_SUM, 0, context);
+    });
+    for (std::size_t rank = 0; rank < size; ++rank)
+        for (std::size_t k = 0; k < words; ++k)
+            BOOST_REQUIRE_EQUAL(buffers[rank][k], 3 * (rank * words + k) + 3'000'000);
+}
+
+} // namespace
