@@ -66,6 +66,9 @@ const Member* Group::member(const nvlf_addr& address) const noexcept {
 
 Collectives::~Collectives() {
     for (CollOp& op : active) cancel_messages(op);
+    ep.tx_ops.for_each_used([this](TxOp& tx) {
+        if (tx.collective) drop_send(tx); // The endpoint goes, and with it whoever could fetch it.
+    });
     active.clear_and_dispose([](CollOp* op) { delete op; });
     queue.unexpected.clear_and_dispose([this](Unexpected* u) { context().forget(*u); });
 }
@@ -196,10 +199,11 @@ bool Collectives::any_group() const noexcept {
                        [](const Slot& s) { return s.group != nullptr && !s.group->closed; });
 }
 
-Group* Collectives::group_of(std::uint64_t tag, std::uint64_t key) noexcept {
+Group* Collectives::group_of(std::uint64_t tag, std::uint64_t key, bool also_closed) noexcept {
     for (Slot& slot : groups)
-        if (Group* const g = slot.group.get(); g != nullptr && !g->closed && g->state == Group::State::open &&
-                                               g->tag == tag && coll::counted(g->key) == coll::counted(key))
+        if (Group* const g = slot.group.get(); g != nullptr && (also_closed || !g->closed) &&
+                                               g->state == Group::State::open && g->tag == tag &&
+                                               coll::counted(g->key) == coll::counted(key))
             return g;
     return nullptr;
 }

@@ -62,7 +62,8 @@ ssize_t Collectives::push(Peer& peer, std::uint64_t tag, std::uint64_t key, cons
 void Collectives::sent(const TxOp& tx, int error) noexcept {
     Step& step = *static_cast<Step*>(tx.context);
     const nvlf_addr& to = tx.peer->address;
-    if (error != 0) step.op->fail(error, to);
+    if (step.op->failing) --step.op->announced;
+    else if (error != 0) step.op->fail(error, to);
     else done(step);
 }
 
@@ -164,7 +165,10 @@ bool Collectives::on_message(Peer& peer, const nvlf_slot& slot) noexcept {
     if (coll::number_of(message.cq_data) == coll::number_abort && !in_ring) {
         std::uint32_t code = 0;
         std::memcpy(&code, slot.data + sizeof(wire::Coll), std::min<std::size_t>(sizeof code, message.total));
-        if (on_abort(message, code)) return true;
+        if (on_abort(message, code)) {
+            sort_out();
+            return true;
+        }
     }
     RxOp* const rx = match(message);
     const bool wanted = rx != nullptr || expected(message);
@@ -198,11 +202,15 @@ bool Collectives::on_announced(const Envelope& message, std::span<const std::byt
 }
 
 // Whether somebody may still wait for it. A member sends to a group only when its own join has ended, so we have called
-// ours by then: with none under way, what is for no group of ours is for one that we have left. And a join whose count
-// we are past is over.
+// ours by then: with none under way, what is for no group of ours is for one that we have left. Of a group that is broken
+// only what was called before that is of interest. And a join whose count we are past is over.
 bool Collectives::expected(const Envelope& message) noexcept {
     const std::uint64_t key = message.cq_data;
-    if (!coll::is_join(key)) return joining > 0 || group_of(message.tag, key) != nullptr;
+    if (!coll::is_join(key)) {
+        const Group* const group = group_of(message.tag, key);
+        if (group == nullptr) return joining > 0;
+        return group->error == 0 || !coll::not_before(coll::sequence_of(key), group->broken_from);
+    }
     const auto there = joins.find(message.tag);
     if (there == joins.end() || coll::counted(key) >= (there->second & coll::key_count_mask)) return true;
     for (const CollOp& op : active)
@@ -214,8 +222,9 @@ bool Collectives::expected(const Envelope& message) noexcept {
 void Collectives::refuse(const Envelope& message) noexcept {
     if (!message.peer->up()) return;
     if (message.rendezvous) ep.answer(*message.peer, wire::op_cts, wire::Cts{message.id, 0, 0});
-    if (coll::number_of(message.cq_data) != coll::number_abort) // Which needs no answer.
-        abort(*message.peer, message.tag, message.cq_data, FI_ECONNRESET);
+    if (coll::number_of(message.cq_data) == coll::number_abort) return; // Needs no answer.
+    const Group* const group = coll::is_join(message.cq_data) ? nullptr : group_of(message.tag, message.cq_data);
+    abort(*message.peer, message.tag, message.cq_data, group != nullptr ? group->error : FI_ECONNRESET);
 }
 
 // A member's collective has failed. False: it is one that we do not know yet.
@@ -225,54 +234,83 @@ bool Collectives::on_abort(const Envelope& message, std::uint32_t code) noexcept
     if (coll::is_join(message.cq_data)) {
         for (CollOp& op : active) {
             if (!op.join || op.tag != message.tag || coll::counted(op.key) != coll::counted(message.cq_data)) continue;
-            if (op.group->member(from) != nullptr) op.fail(error, from);
+            if (op.group->member(from) == nullptr) return true;
+            op.fail(error, from);
+            take_back(op, *message.peer);
             return true;
         }
         return false;
     }
-    Group* const group = group_of(message.tag, message.cq_data);
+    Group* const group = group_of(message.tag, message.cq_data, true);
     if (group == nullptr) return false;
-    if (group->member(from) != nullptr) break_group(*group, coll::sequence_of(message.cq_data), error, from);
+    if (group->member(from) == nullptr) return true;
+    const std::uint32_t sequence = coll::sequence_of(message.cq_data);
+    break_group(*group, sequence, error, from);
+    for (CollOp& op : active)
+        if (op.group == group && !op.join && coll::not_before(coll::sequence_of(op.key), sequence))
+            take_back(op, *message.peer);
     return true;
 }
 
 // After a join began or ended, or a group went: aborts that came too early are heard, and what nobody can wait for any
 // more is refused.
 void Collectives::sort_out() noexcept {
+    MatchQueue::Waiting over;
+    const auto set_aside = [&](MatchQueue::Waiting::iterator it) { over.splice(over.end(), queue.unexpected, it); };
     for (auto it = queue.unexpected.begin(); it != queue.unexpected.end();) {
-        Unexpected& u = *it++;
+        const auto at = it++;
+        if (coll::number_of(at->message.cq_data) != coll::number_abort) continue;
+        std::uint32_t code = 0;
+        if (at->data != nullptr) std::memcpy(&code, at->data.get(), std::min(sizeof code, at->bytes));
+        if (on_abort(at->message, code)) set_aside(at);
+    }
+    for (auto it = queue.unexpected.begin(); it != queue.unexpected.end();) {
+        const auto at = it++;
+        if (!expected(at->message)) set_aside(at);
+    }
+    // Apart from the list, from which a peer's messages go should it fail meanwhile.
+    while (!over.empty()) {
+        Unexpected& u = over.front();
+        over.pop_front();
         const Envelope message = u.message;
-        bool heard = false;
-        if (coll::number_of(message.cq_data) == coll::number_abort) {
-            std::uint32_t code = 0;
-            if (u.data != nullptr) std::memcpy(&code, u.data.get(), std::min(sizeof code, u.bytes));
-            heard = on_abort(message, code);
-        }
-        if (!heard && expected(message)) continue;
-        queue.unexpected.erase(queue.unexpected.iterator_to(u));
         context().forget(u);
-        if (!heard) refuse(message);
+        refuse(message);
     }
 }
 
 // ---- Ends ------------------------------------------------------------------------------------------------------------
 
-// What a failed operation still has under way. Handles that peers echo later find nothing.
+// What a failed operation still has under way, but for what it announced. Handles that peers echo later find nothing.
 [[gnu::cold]] void Collectives::cancel_messages(CollOp& op) noexcept {
-    const auto ours = [&op](const void* context) { return static_cast<const Step*>(context)->op == &op; };
+    const auto ours = [&op](const void* step) { return static_cast<const Step*>(step)->op == &op; };
     queue.posted.remove_if([&](const RxOp& rx) { return ours(rx.context); });
     ep.store->ops.for_each_used([&](RxOp& rx) {
-        if (rx.message.collective && ours(rx.context)) {
-            rx.message = {};
-            ep.store->ops.give(&rx);
-        }
+        if (!rx.message.collective || !ours(rx.context)) return;
+        if (rx.is_linked()) rx.message.peer->fetches.erase(rx.message.peer->fetches.iterator_to(rx));
+        rx.message = {};
+        ep.store->ops.give(&rx);
     });
+    op.announced = 0;
     ep.tx_ops.for_each_used([&](TxOp& tx) {
         if (!tx.collective || !ours(tx.context)) return;
-        if (tx.streaming) tx.peer->streams.erase(tx.peer->streams.iterator_to(tx));
-        tx.streaming = tx.collective = false;
-        ep.tx_ops.give(&tx);
+        if (tx.streaming) drop_send(tx);
+        else ++op.announced;
     });
+}
+
+// A member has given up: it fetches nothing any more of what the operation announced to it.
+[[gnu::cold]] void Collectives::take_back(CollOp& op, const Peer& from) noexcept {
+    ep.tx_ops.for_each_used([&](TxOp& tx) {
+        if (!tx.collective || tx.peer != &from || static_cast<const Step*>(tx.context)->op != &op) return;
+        if (op.failing) --op.announced;
+        drop_send(tx);
+    });
+}
+
+void Collectives::drop_send(TxOp& tx) noexcept {
+    if (tx.streaming) tx.peer->streams.erase(tx.peer->streams.iterator_to(tx));
+    tx.streaming = tx.collective = false;
+    ep.tx_ops.give(&tx);
 }
 
 // Called from fail_peer, which has ended what was being sent to it or streamed from it. What it published whole was sent.

@@ -53,7 +53,9 @@ void Collectives::run(CollOp& op) noexcept {
         if (op.error == 0 && op.open > 0) return;
     }
     if (!op.failing) give_up(op);
-    if (tell(op)) end(op);
+    if (!op.told) op.told = tell(op);
+    if (!op.reported && op.announced == 0) report(op);
+    if (op.told && op.reported) end(op);
 }
 
 // False: the last stage is over.
@@ -93,7 +95,9 @@ void Collectives::done(Step& step) noexcept {
     --step.op->open;
 }
 
-// Reports the failure. From here on the caller's buffers are not touched.
+// Calls everything off that can be. What was announced to a member cannot: it may be copying from the caller's buffer just
+// now, and must not get what the caller puts there next. So the failure is reported when these have been fetched, or were
+// given up by their receivers, who hear of the failure and answer without their application's help.
 [[gnu::cold]] void Collectives::give_up(CollOp& op) noexcept {
     op.failing = true;
     cancel_messages(op);
@@ -103,7 +107,7 @@ void Collectives::done(Step& step) noexcept {
     Group& group = *op.group;
     if (op.join) end_join(op);
     else break_group(group, coll::sequence_of(op.key), op.error, op.culprit);
-    report(op);
+    sort_out();
 }
 
 // Collectives from this one on are of no use any more.
@@ -131,7 +135,8 @@ void Collectives::break_group(Group& group, std::uint32_t from, int error, const
     return true;
 }
 
-void Collectives::report(const CollOp& op) noexcept {
+void Collectives::report(CollOp& op) noexcept {
+    op.reported = true;
     if (op.join) return; // That was told to the event queue.
     const TxContext& account = *op.account;
     if (account.write_cntr != nullptr) {
@@ -159,6 +164,7 @@ void Collectives::end(CollOp& op) noexcept {
 
 bool Collectives::ready() noexcept {
     for (CollOp& op : active) {
+        if (op.failing && op.told && op.announced > 0) continue; // Members answer in their lanes.
         if (op.error != 0 || op.open == 0) return true;
         if (!op.stalled) continue;
         for (std::size_t i = op.stage_at; i < op.stage_end; ++i) {

@@ -82,11 +82,14 @@ struct CollOp : ListHook {
     void* context = nullptr;
     std::uint64_t flags = 0;
     bool join = false;
-    bool stalled = false;      // A step waits for room, for memory or for a first contact: to be tried again.
-    bool failing = false;      // Reported; members are still to be told.
-    std::size_t stage_at = 0;  // Steps of the present stage:
-    std::size_t stage_end = 0; // from, to
-    std::size_t open = 0;      // So many of them have not ended.
+    bool stalled = false;        // A step waits for room, for memory or for a first contact: to be tried again.
+    bool failing = false;        // It has been called off; then what follows is still to do:
+    bool told = false;           // members were told,
+    bool reported = false;       // and so was the application.
+    std::uint32_t announced = 0; // Large messages that members may still fetch from the caller's buffers.
+    std::size_t stage_at = 0;    // Steps of the present stage:
+    std::size_t stage_end = 0;   // from, to
+    std::size_t open = 0;        // So many of them have not ended.
     int error = 0;
     nvlf_addr culprit{};
 
@@ -129,7 +132,7 @@ struct Collectives {
     void begin_join(CollOp& op);
     void end_join(CollOp& op) noexcept;
     [[nodiscard]] Peer* reach(Member& member, ssize_t& error) noexcept;
-    [[nodiscard]] Group* group_of(std::uint64_t tag, std::uint64_t key) noexcept;
+    [[nodiscard]] Group* group_of(std::uint64_t tag, std::uint64_t key, bool also_closed = false) noexcept;
     void release(Group& group) noexcept;
 
     // ---- coll_op.cc ----
@@ -144,7 +147,7 @@ struct Collectives {
     void done(Step& step) noexcept;
     void give_up(CollOp& op) noexcept;
     [[nodiscard]] bool tell(CollOp& op) noexcept;
-    void report(const CollOp& op) noexcept;
+    void report(CollOp& op) noexcept;
     void end(CollOp& op) noexcept;
     void break_group(Group& group, std::uint32_t from, int error, const nvlf_addr& who) noexcept;
 
@@ -163,6 +166,8 @@ struct Collectives {
     void sort_out() noexcept;
     void abort(Peer& peer, std::uint64_t tag, std::uint64_t key, int error) noexcept;
     void cancel_messages(CollOp& op) noexcept;
+    void take_back(CollOp& op, const Peer& from) noexcept;
+    void drop_send(TxOp& tx) noexcept;
 
     // Messages that wait for a step are kept and accounted for as those that wait for a receive.
     [[nodiscard]] RxContext& context() const noexcept { return *ep.rx_bindings.front().context; }

@@ -469,6 +469,28 @@ BOOST_AUTO_TEST_CASE(a_member_may_close_when_its_part_is_done) {
     }
 }
 
+// Large data is fetched from where it lies, and the caller may change it once it heard of the failure.
+BOOST_AUTO_TEST_CASE(a_failure_is_reported_when_nobody_reads_the_buffer_any_more) {
+    constexpr std::size_t words = 100'000;
+    Crew crew{3};
+    Team team = Team::of_all(crew);
+    std::vector<std::uint64_t> sent(3 * words, 7), got(words);
+    check(fi_scatter(team.ep(0), sent.data(), words, nullptr, got.data(), nullptr, team.address(0), 0, FI_UINT64, 0,
+                     nullptr),
+          "fi_scatter");
+    for (int i = 0; i < 20; ++i) crew.drive();
+    team.mcs[2].reset();
+    crew.sides[2].reset();
+    // Rank 1 has not called, and may call as long as it does not know.
+    for (int i = 0; i < 100; ++i) BOOST_TEST(!poll(crew.sides[0]->cq.get()).has_value());
+    BOOST_TEST(crew.wait(0, "root").error == FI_ECONNRESET); // Which drives rank 1.
+    std::fill(sent.begin(), sent.end(), 8);
+    check(
+        fi_scatter(team.ep(1), nullptr, words, nullptr, got.data(), nullptr, team.address(1), 0, FI_UINT64, 0, nullptr),
+        "fi_scatter");
+    BOOST_TEST(crew.wait(1, "late").error == FI_ECONNRESET);
+}
+
 BOOST_AUTO_TEST_CASE(a_join_fails_for_all_when_a_member_is_gone) {
     Crew crew{4};
     std::vector<McPtr> groups(3);
