@@ -13,6 +13,7 @@
 #include <mutex>
 #include <new>
 
+#include "atomic_ops.hpp"
 #include "collectives.hpp"
 #include "none.hpp"
 
@@ -73,7 +74,7 @@ const Kind* kind_of(enum fi_collective_op collective) noexcept {
 // Throws bad_alloc. All arguments have been checked.
 Schedule plan(const Call& call, const Group& group, std::uint32_t root) {
     const Place place = group.place();
-    const Elements data{call.count, std::max<std::size_t>(element_bytes(call.datatype), 1)};
+    const Elements data{call.count, std::max<std::size_t>(atomic_bytes(call.datatype), 1)};
     const auto* from = static_cast<const std::byte*>(call.from);
     auto* to = static_cast<std::byte*>(call.to);
     const Reduction op = reduction(call.op, call.datatype);
@@ -105,7 +106,7 @@ ssize_t check(const Call& call, const Kind& kind, const Group& group, std::uint3
     if (group.state != Group::State::open) return -FI_EOPBADSTATE;
     if (group.collectives != 0 && (group.collectives & kind.set_flag) == 0) return -FI_EOPNOTSUPP;
     if (!kind.data) return 0;
-    const std::size_t element = element_bytes(call.datatype);
+    const std::size_t element = atomic_bytes(call.datatype);
     if (element == 0 || (kind.reduces && reduction(call.op, call.datatype) == nullptr)) return -FI_EOPNOTSUPP;
     if (call.count > max_msg_size / element / (kind.by_parts ? group.members.size() : 1)) return -FI_EMSGSIZE;
     if (kind.rooted) {
@@ -248,7 +249,7 @@ ssize_t gather(fid_ep* ep, const void* buf, std::size_t count, void*, void* resu
                       .context = context});
 }
 
-// One segment a side: the others' forms have no more either.
+// One segment a side, whose count is that of the other forms: these have no more either, and no libfabric call leads here.
 ssize_t collective_msg(fid_ep* ep, const fi_msg_collective* msg, fi_ioc* results, void**, std::size_t result_count,
                        std::uint64_t flags) {
     if (msg == nullptr || msg->iov_count > 1 || result_count > 1) return -FI_EINVAL;
@@ -308,7 +309,7 @@ int query_collective(fid_domain*, enum fi_collective_op collective, fi_collectiv
     if (attr == nullptr || attr->mode != 0 || kind == nullptr) return -FI_EINVAL;
     // fi_collective(3) has a collective's name as the flag that asks for reduce-scatter.
     if (flags != 0 && (flags != FI_SCATTER || collective != FI_REDUCE_SCATTER)) return -FI_EBADFLAGS;
-    const std::size_t element = kind->data ? element_bytes(attr->datatype) : 0;
+    const std::size_t element = kind->data ? atomic_bytes(attr->datatype) : 0;
     if (kind->data && element == 0) return -FI_EOPNOTSUPP;
     if (kind->reduces && reduction(attr->op, attr->datatype) == nullptr) return -FI_EOPNOTSUPP;
     attr->datatype_attr.size = element;

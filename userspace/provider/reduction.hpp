@@ -19,7 +19,4 @@ using Reduction = void (*)(std::byte* into, const std::byte* from, std::size_t e
 // nullptr: not offered. Any numbers may be asked for.
 [[nodiscard]] Reduction reduction(std::uint32_t op, std::uint32_t datatype) noexcept;
 
-// Size of an element; 0: there is no such datatype, or it has no elements (FI_VOID).
-[[nodiscard]] std::size_t element_bytes(std::uint32_t datatype) noexcept;
-
 } // namespace nvlf::ofi
