@@ -7,6 +7,7 @@
 
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
+#include <rdma/fi_collective.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
@@ -60,9 +61,10 @@ struct Completion {
 
 class FabricEndpoint {
 public:
-    // `service` empty: no name. `wait` as of the completion queue.
-    explicit FabricEndpoint(const std::string& service = {}, enum fi_wait_obj wait = FI_WAIT_NONE) {
-        info_ = get_info(service, FI_SOURCE);
+    // `service` empty: no name. `wait` as of the completion queue. `more_caps`: with FI_COLLECTIVE, there is an event queue.
+    explicit FabricEndpoint(const std::string& service = {}, enum fi_wait_obj wait = FI_WAIT_NONE,
+                            std::uint64_t more_caps = 0) {
+        info_ = get_info(service, FI_SOURCE, more_caps);
         fabric_ =
             open<fid_fabric>("fi_fabric", [&](fid_fabric** f) { return fi_fabric(info_->fabric_attr, f, nullptr); });
         domain_ = open<fid_domain>("fi_domain",
@@ -78,6 +80,11 @@ public:
                            [&](fid_ep** e) { return fi_endpoint(domain_.get(), info_.get(), e, nullptr); });
         check(fi_ep_bind(ep_.get(), &av_->fid, 0), "fi_ep_bind, av");
         check(fi_ep_bind(ep_.get(), &cq_->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind, cq");
+        if ((more_caps & FI_COLLECTIVE) != 0) {
+            fi_eq_attr eq{};
+            eq_ = open<fid_eq>("fi_eq_open", [&](fid_eq** q) { return fi_eq_open(fabric_.get(), &eq, q, nullptr); });
+            check(fi_ep_bind(ep_.get(), &eq_->fid, 0), "fi_ep_bind, eq");
+        }
         check(fi_enable(ep_.get()), "fi_enable");
     }
 
@@ -134,6 +141,30 @@ public:
         return true;
     }
 
+    // A group of all of these addresses, joined; -FI_E* when that failed.
+    int join(const std::vector<fi_addr_t>& members, FidPtr<fid_mc>& ret_group) {
+        fi_av_set_attr attr{};
+        attr.start_addr = attr.end_addr = FI_ADDR_NOTAVAIL;
+        const auto set =
+            open<fid_av_set>("fi_av_set", [&](fid_av_set** s) { return fi_av_set(av_.get(), &attr, s, nullptr); });
+        for (const fi_addr_t member : members) check(fi_av_set_insert(set.get(), member), "fi_av_set_insert");
+        ret_group = open<fid_mc>("fi_join_collective", [&](fid_mc** mc) {
+            return fi_join_collective(ep_.get(), FI_ADDR_NOTAVAIL, set.get(), 0, mc, nullptr);
+        });
+        for (;;) { // Whoever starts us bounds it.
+            std::uint32_t event = 0;
+            fi_eq_entry entry{};
+            const ssize_t result = fi_eq_read(eq_.get(), &event, &entry, sizeof entry, 0);
+            if (result == static_cast<ssize_t>(sizeof entry) && event == FI_JOIN_COMPLETE) return 0;
+            if (result == -FI_EAGAIN) continue;
+            fi_eq_err_entry failure{};
+            check(fi_eq_readerr(eq_.get(), &failure, 0), "fi_eq_readerr");
+            return -failure.err;
+        }
+    }
+
+    [[nodiscard]] fid_ep* ep() const noexcept { return ep_.get(); }
+
 private:
     template <class F, class Open>
     static FidPtr<F> open(const char* what, Open&& call) {
@@ -142,9 +173,9 @@ private:
         return FidPtr<F>{object};
     }
 
-    static InfoPtr get_info(const std::string& service, std::uint64_t flags) {
+    static InfoPtr get_info(const std::string& service, std::uint64_t flags, std::uint64_t more_caps = 0) {
         const InfoPtr hints{fi_allocinfo()};
-        hints->caps = FI_MSG | FI_TAGGED | FI_RMA;
+        hints->caps = FI_MSG | FI_TAGGED | FI_RMA | more_caps;
         hints->mode = FI_CONTEXT;
         hints->ep_attr->type = FI_EP_RDM;
         hints->domain_attr->threading = FI_THREAD_DOMAIN;
@@ -168,6 +199,7 @@ private:
     // In the order of opening: closed in the reverse.
     InfoPtr info_;
     FidPtr<fid_fabric> fabric_;
+    FidPtr<fid_eq> eq_;
     FidPtr<fid_domain> domain_;
     FidPtr<fid_av> av_;
     FidPtr<fid_cq> cq_;

@@ -73,14 +73,15 @@ struct Place {
 
 // ---- Our own peer ----------------------------------------------------------------------------------------------------
 
-// It lies beside the test that asks.
-[[nodiscard]] inline std::string peer_program() {
-    return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "pingpong_peer").string();
+// They lie beside the test that asks.
+[[nodiscard]] inline std::string peer_program(const char* name = "pingpong_peer") {
+    return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
 }
 
 [[nodiscard]] inline ChildProcess start_peer(const Place& place, std::vector<std::string> arguments,
-                                             const std::vector<std::string>& variables = {}) {
-    arguments.insert(arguments.begin(), peer_program());
+                                             const std::vector<std::string>& variables = {},
+                                             const std::string& peer = peer_program()) {
+    arguments.insert(arguments.begin(), peer);
     auto environment = place.environment();
     // It is instrumented as the provider is: it needs no foreign runtime, and its leaks are ours.
     environment.emplace_back("LD_PRELOAD");
