@@ -14,6 +14,8 @@
 #include <random>
 #include <thread>
 
+#include "coll_key.hpp"
+#include "conformance/provider/crew.hpp"
 #include "nvlf/nvlf.h"
 #include "two_endpoints.hpp"
 #include "wire.hpp"
@@ -327,4 +329,52 @@ BOOST_AUTO_TEST_CASE(random_slots_and_credit_disturb_nobody_else) {
             talk(pair, round);
         }
     }
+}
+
+// It knows the group, its number and what its members say to each other, and is none of them.
+BOOST_AUTO_TEST_CASE(messages_of_a_stranger_are_no_part_of_a_collective) {
+    namespace coll = nvlf::ofi::coll;
+    Crew crew{3};
+    Team team = Team::of_all(crew);
+    nvlf_addr leader{};
+    std::memcpy(&leader, crew.sides[0]->name().data(), sizeof leader);
+    std::mt19937_64 random{1};
+    for (std::uint32_t round = 0; round < 200; ++round) {
+        Stranger stranger{*crew.sides[1]};
+        for (int i = 0; i < 100 && stranger.room(); ++i) {
+            std::uint64_t key = coll::with_sequence(coll::key_of_group(random() % 3),
+                                                    round + static_cast<std::uint32_t>(random() % 3) - 1);
+            if (random() % 4 == 0) key = random();
+            key = (key & ~coll::key_number_mask) | (random() % 3 == 0 ? coll::number_abort : random() % 4);
+            nvlf_slot slot = slot_of(wire::op_coll, 0, static_cast<std::uint16_t>(random() % 50),
+                                     random() % 8 == 0 ? random() : coll::identity(leader));
+            wire::put(slot, wire::Coll{key});
+            if (random() % 4 == 0) { // Announces something large, in memory of its own that is not there.
+                slot.op = wire::op_rts;
+                slot.flags = wire::flag_coll;
+                wire::put(slot, wire::Rts{random(), random() % 100'000, key, random()});
+            }
+            stranger.publish(slot);
+        }
+        std::uint64_t in[3] = {round, 2, 3};
+        std::uint64_t out[3] = {};
+        team.all("fi_allreduce", [&](std::size_t rank, void* context) {
+            return fi_allreduce(team.ep(rank), &in[rank], 1, nullptr, &out[rank], nullptr, team.address(rank),
+                                FI_UINT64, FI_SUM, 0, context);
+        });
+        for (const std::uint64_t sum : out) BOOST_REQUIRE_EQUAL(sum, round + 5);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(collective_messages_that_nobody_waits_for_leave_room_for_others) {
+    namespace coll = nvlf::ofi::coll;
+    Crew crew{2};
+    Team team = Team::of_all(crew);
+    Stranger stranger{*crew.sides[1]};
+    nvlf_slot slot = slot_of(wire::op_coll, wire::flag_ring, 16384, 17);
+    wire::put(slot, wire::Coll{coll::key_of_join(5)}); // Its receiver may join such a group yet.
+    constexpr std::size_t many = 1 << 16;
+    BOOST_TEST(stranger.flood(slot, many, crew.sides[1]->cq.get()) < many);
+    team.all("fi_barrier",
+             [&](std::size_t rank, void* context) { return fi_barrier(team.ep(rank), team.address(rank), context); });
 }
