@@ -263,12 +263,13 @@ int Endpoint::join() noexcept {
     each_side([&](auto& side) {
         if (e == 0 && side.enabled) e = join_queues(*this, side);
     });
-    if (e == 0 && eq != nullptr && collectives != nullptr && (e = eq->add_endpoint(*this)) == 0) ++joined;
+    if (e == 0 && eq != nullptr && collectives != nullptr && (e = eq->add_endpoint(*this)) == 0) eq_drives = true;
     return e;
 }
 
 void Endpoint::leave() noexcept {
     each_side([this](auto& side) { leave_queues(*this, side); });
+    if (std::exchange(eq_drives, false)) eq->remove_endpoint(*this);
     const std::lock_guard guard{lock()};
     for (RxBinding& binding : rx_bindings) binding.context->leave(binding);
 }
@@ -277,7 +278,6 @@ void Endpoint::disown(const TxContext& context) noexcept {
     tx_ops.for_each_used([&](TxOp& op) {
         if (op.tx == &context) op.tx = &nobody;
     });
-    if (eq != nullptr && collectives != nullptr && joined > 0) eq->remove_endpoint(*this), --joined;
 }
 
 bool Endpoint::busy() const noexcept {

@@ -323,6 +323,7 @@ struct Endpoint : EpFid {
     std::unique_ptr<Collectives> collectives; // Only with FI_COLLECTIVE.
 
     Eq* eq = nullptr;
+    bool eq_drives = false; // Reads of it drive the endpoint: it tells of groups that were joined.
     RxStore own_store;
     std::vector<std::unique_ptr<RxContext>> own_contexts;
     std::vector<TxContext> tx_contexts; // By number, likewise.
