@@ -359,6 +359,43 @@ BOOST_AUTO_TEST_CASE(who_sleeps_on_the_last_counter_of_a_chain_wakes) {
     BOOST_TEST(std::memcmp(c.memory.data, &word, sizeof word) == 0);
 }
 
+// Two threads make work of endpoints due and start it while these are closed.
+BOOST_AUTO_TEST_CASE(an_endpoint_may_close_while_its_work_becomes_due) {
+    const SideOptions options{.caps = caps, .threading = FI_THREAD_SAFE};
+    Case c{options};
+    const Side& a = c.pair.a;
+    std::atomic<bool> over{false};
+    const auto drive = [&] {
+        while (!over) {
+            (void)fi_cntr_add(c.trigger.get(), 1);
+            (void)fi_cntr_read(c.done.get());
+            (void)fi_cq_read(c.pair.b.cq.get(), nullptr, 0);
+        }
+    };
+    std::thread first{drive}, second{drive};
+    std::vector<char> data(8000);
+    for (int round = 0; round < 100; ++round) {
+        fid_ep* e = nullptr;
+        check(fi_endpoint(a.domain.get(), a.info.get(), &e, nullptr), "fi_endpoint");
+        const FidPtr<fid_ep> ep{e};
+        check(fi_ep_bind(e, &a.av->fid, 0), "bind av");
+        check(fi_ep_bind(e, &a.cq->fid, FI_TRANSMIT | FI_RECV), "bind cq");
+        check(fi_enable(e), "fi_enable");
+        for (std::uint64_t i = 0; i < 20; ++i) {
+            const std::uint64_t soon = fi_cntr_read(c.trigger.get()) + i;
+            Job& job = i % 4 == 0 ? c.tagged(soon, FI_OP_TRECV, 7, data.data(), data.size())
+                                  : c.tagged(soon, FI_OP_TSEND, 7, data.data(), data.size());
+            job.tagged.ep = e;
+            check(c.queue(job), "queue");
+        }
+    }
+    over = true;
+    first.join();
+    second.join();
+    BOOST_TEST(fi_close(&c.trigger.release()->fid) == 0);
+    BOOST_TEST(fi_close(&c.done.release()->fid) == 0);
+}
+
 BOOST_AUTO_TEST_CASE(work_that_makes_no_sense_is_refused) {
     Case c;
     fid* domain = &c.pair.a.domain->fid;

@@ -291,6 +291,25 @@ BOOST_AUTO_TEST_CASE(an_endpoint_without_rma_is_told_of_no_remote_write) {
     BOOST_TEST(pair.wait(pair.b, "the message").entry.op_context == &context);
 }
 
+// It says that it has written, with keys that it does not have or that give no right to.
+BOOST_AUTO_TEST_CASE(who_has_no_key_counts_nothing) {
+    TwoEndpoints pair{{}, {.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_RMA_EVENT, .counted = FI_REMOTE_WRITE}};
+    char memory = 0;
+    fid_mr* region = nullptr;
+    check(fi_mr_reg(pair.b.domain.get(), &memory, 1, FI_REMOTE_READ, 0, 7, 0, &region, nullptr), "mr_reg");
+    const FidPtr<fid_mr> owned{region};
+    Stranger stranger{pair.b};
+    for (const std::uint64_t key : {7, 8}) {
+        nvlf_slot slot = slot_of(wire::op_notify, 0, sizeof(wire::Notify) + sizeof key, FI_REMOTE_WRITE);
+        std::memcpy(slot.data + sizeof(wire::Notify), &key, sizeof key);
+        stranger.publish(slot);
+    }
+    stranger.publish(slot_of(wire::op_msg, 0, 0, 0));
+    check(fi_recv(pair.b.ep.get(), nullptr, 0, nullptr, FI_ADDR_UNSPEC, nullptr), "recv");
+    BOOST_TEST(pair.wait(pair.b, "the message").error == 0);
+    BOOST_TEST(fi_cntr_read(pair.b.counter.at(FI_REMOTE_WRITE).get()) == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(random_slots_and_credit_disturb_nobody_else) {
     TwoEndpoints pair{directed, directed};
     std::vector<char> memory(1 << 16);

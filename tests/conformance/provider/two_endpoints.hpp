@@ -65,7 +65,8 @@ struct SideOptions {
     int imposed_mr_mode = 0;   // Set in the info although fi_getinfo left it out.
     std::uint64_t counted = 0; // FI_SEND, FI_RECV, ...: bound to a counter each.
     enum fi_threading threading = FI_THREAD_DOMAIN;
-    std::string device{}; // Domain name; empty: the first.
+    std::string device{};  // Domain name; empty: the first.
+    std::string service{}; // Of its address; empty: it has none that is known beforehand.
     std::uint32_t version = FI_VERSION(1, 17);
     bool event_queue = false; // Bound to the endpoint.
 };
@@ -85,7 +86,10 @@ public:
         hints->fabric_attr->prov_name = ::strdup("nvlf");
         if (!options.device.empty()) hints->domain_attr->name = ::strdup(options.device.c_str());
         fi_info* found = nullptr;
-        check(fi_getinfo(options.version, nullptr, nullptr, 0, hints.get(), &found), "fi_getinfo");
+        const bool named = !options.service.empty();
+        check(fi_getinfo(options.version, nullptr, named ? options.service.c_str() : nullptr, named ? FI_SOURCE : 0,
+                         hints.get(), &found),
+              "fi_getinfo");
         info.reset(found);
         info->domain_attr->mr_mode |= options.imposed_mr_mode;
         fid_fabric* f = nullptr;
