@@ -18,24 +18,15 @@ skip() {
     echo "skipped: $1"
     exit 77
 }
-if [ "${NVLF_IN_TRIXIE:-}" != yes ]; then
-    [ "$(id -u)" = 0 ] || skip "only root makes a root file system here"
-    command -v debootstrap >/dev/null || skip "debootstrap is missing (tools/dev/deps build containers)"
-    unshare --mount true 2>/dev/null || skip "no mount namespaces here"
-    # Mounts below die with this namespace, however the script ends; so do all processes with the other one.
-    export NVLF_IN_TRIXIE=yes
-    exec unshare --mount --pid --fork --kill-child --net "$0" "$@"
-fi
 fail() {
     echo "trixie_test: FAILED: $1" >&2
     [ ! -s "$cache/trixie.log" ] || tail -n 40 "$cache/trixie.log" | sed 's/^/    /' >&2
     exit 1
 }
-
-echo "== a root file system of Debian $suite"
-mkdir -p "$cache"
-packages="libfabric1 libfabric-bin libhwloc15 liburing2 libatomic1 iproute2 openmpi-bin python3-mpi4py"
-if [ "$(cat "$root/packages" 2>/dev/null)" != "$packages" ]; then
+make_root() {
+    mkdir -p "$cache"
+    packages="libfabric1 libfabric-bin libhwloc15 liburing2 libatomic1 iproute2 openmpi-bin python3-mpi4py"
+    [ "$(cat "$root/packages" 2>/dev/null)" != "$packages" ] || return 0
     # Where this machine gets its packages; a mirror of one release has the others, too.
     mirror=$(sed -n 's/^\(URIs:\|deb\) *\(\[[^]]*\] *\)\{0,1\}\(https\{0,1\}:[^ ]*\).*/\3/p' /etc/apt/sources.list.d/* /etc/apt/sources.list 2>/dev/null |
         grep -v security | head -n 1)
@@ -47,7 +38,19 @@ if [ "$(cat "$root/packages" 2>/dev/null)" != "$packages" ]; then
         >"$cache/trixie.log" 2>&1 || skip "its packages cannot be installed: $(tail -n 1 "$cache/trixie.log")"
     chroot "$root" apt-get clean
     echo "$packages" >"$root/packages"
+}
+
+if [ "${NVLF_IN_TRIXIE:-}" != yes ]; then
+    [ "$(id -u)" = 0 ] || skip "only root makes a root file system here"
+    command -v debootstrap >/dev/null || skip "debootstrap is missing (tools/dev/deps build containers)"
+    unshare --mount --pid --fork --net true 2>/dev/null || skip "no namespaces of one's own here"
+    echo "== a root file system of Debian $suite"
+    make_root # While there is still a network.
+    # Mounts die with this namespace, however the script ends; so do all processes with the other one.
+    export NVLF_IN_TRIXIE=yes
+    exec unshare --mount --pid --fork --kill-child --net "$0" "$@"
 fi
+
 : >"$cache/trixie.log"
 
 mount --make-rprivate /
