@@ -257,7 +257,9 @@ struct CqCalls {
 
 namespace {
 
-ssize_t cq_readerr(fid_cq* fid, fi_cq_err_entry* entry, std::uint64_t) { return cq_of(fid).read_error(entry); }
+ssize_t cq_readerr(fid_cq* fid, fi_cq_err_entry* entry, std::uint64_t flags) {
+    return flags == 0 ? cq_of(fid).read_error(entry) : -FI_EBADFLAGS;
+}
 
 int cq_signal(fid_cq* fid) {
     Cq& cq = cq_of(fid);

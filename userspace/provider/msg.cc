@@ -18,6 +18,7 @@ ssize_t msg_recvv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_ad
 }
 
 ssize_t msg_recvmsg(fid_ep* ep, const fi_msg* msg, std::uint64_t flags) {
+    if (msg == nullptr) return -FI_EINVAL;
     ReceiveRequest r{.source = msg->addr, .flags = flags, .context = msg->context};
     return set_buffers(r.to, msg->msg_iov, msg->iov_count) ? call_receive(ep, r) : -FI_EINVAL;
 }
@@ -34,6 +35,7 @@ ssize_t msg_sendv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_ad
 }
 
 ssize_t msg_sendmsg(fid_ep* ep, const fi_msg* msg, std::uint64_t flags) {
+    if (msg == nullptr) return -FI_EINVAL;
     SendRequest r{.to = msg->addr, .cq_data = msg->data, .flags = flags, .context = msg->context};
     return set_buffers(r.from, msg->msg_iov, msg->iov_count) ? call_send(ep, r) : -FI_EINVAL;
 }

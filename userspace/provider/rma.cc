@@ -46,6 +46,7 @@ ssize_t one_segment(fid_ep* fid, RmaRequest& request, std::uint64_t addr, std::u
 }
 
 ssize_t message(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags, bool write) noexcept {
+    if (msg == nullptr) return -FI_EINVAL;
     RmaRequest r = request(msg->addr, flags, msg->context, write);
     r.cq_data = msg->data;
     if (!set_buffers(r.local, msg->msg_iov, msg->iov_count)) return -FI_EINVAL;

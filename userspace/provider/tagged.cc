@@ -30,6 +30,7 @@ ssize_t tagged_recvv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi
 }
 
 ssize_t tagged_recvmsg(fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags) {
+    if (msg == nullptr) return -FI_EINVAL;
     ReceiveRequest r{.source = msg->addr,
                      .tag = msg->tag,
                      .ignore = msg->ignore,
@@ -53,6 +54,7 @@ ssize_t tagged_sendv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi
 }
 
 ssize_t tagged_sendmsg(fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags) {
+    if (msg == nullptr) return -FI_EINVAL;
     SendRequest r{.to = msg->addr,
                   .tag = msg->tag,
                   .cq_data = msg->data,
