@@ -87,8 +87,7 @@ private:
     [[nodiscard]] bool meet(Peer& peer, unsigned index);
     [[nodiscard]] Op* open(Kind kind, const Peer* peer, unsigned index);
     [[nodiscard]] std::unique_ptr<Op> close(void* context, const char* how);
-    [[nodiscard]] bool is_multi(void* context) const;
-    void bury(std::unique_ptr<Op> op);
+    [[nodiscard]] bool is_multi(void* context);
     void posted(ssize_t result, Op* op);
     void complete(const fi_cq_tagged_entry& entry);
     void fail(const fi_cq_err_entry& failure);
@@ -101,10 +100,11 @@ private:
     Station& station_;
     const unsigned me_;
     const std::uint64_t life_;
+    const bool in_order_; // Completions are looked at one after the other: else there are no multi-receives.
+    std::mutex poll_lock_;
     std::mutex lock_; // What follows.
     std::array<Peer, max_processes> peers_;
     std::unordered_map<void*, std::unique_ptr<Op>> book_;
-    std::deque<std::unique_ptr<Op>> over_; // Multi-receives, the latest last.
     std::deque<Suspicion> suspicions_;
     std::unordered_map<void*, std::string> last_; // What became of the last operation with a context.
     std::size_t receives_ = 0;
