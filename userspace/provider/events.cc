@@ -12,6 +12,7 @@
 
 namespace nvlf::ofi {
 
+static_assert((FI_REMOTE_READ | FI_REMOTE_WRITE) >> wire::notify_context == 0);
 static_assert(sizeof(wire::Notify) + iov_limit * sizeof(std::uint64_t) <= NVLF_SLOT_DATA);
 
 // What the counters of any receive context count.
@@ -55,6 +56,9 @@ void Endpoint::notify(Peer& peer, std::uint64_t access, std::span<const RmaSegme
 bool Endpoint::on_notify(Peer& peer, const nvlf_slot& slot) noexcept {
     const auto notify = wire::get<wire::Notify>(slot);
     if (slot.len < sizeof notify || slot.len > sizeof notify + iov_limit * sizeof(std::uint64_t)) return broken(peer);
+    // Access of no kind would need no right, and be counted as a write.
+    const auto access = static_cast<std::uint32_t>(slot.tag);
+    if (access == 0 || (access & ~(FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0) return broken(peer);
     std::array<RmaSegment, iov_limit> segment{};
     const std::size_t segments = (slot.len - sizeof notify) / sizeof segment[0].key;
     for (std::size_t i = 0; i < segments; ++i)
@@ -68,7 +72,7 @@ bool Endpoint::on_notify(Peer& peer, const nvlf_slot& slot) noexcept {
         binding.cq->push(
             {.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, .len = notify.bytes, .data = notify.cq_data});
     }
-    count_access(slot.tag & (FI_REMOTE_READ | FI_REMOTE_WRITE), {segment.data(), segments});
+    count_access(access, {segment.data(), segments});
     return true;
 }
 

@@ -310,6 +310,26 @@ BOOST_AUTO_TEST_CASE(who_has_no_key_counts_nothing) {
     BOOST_TEST(fi_cntr_read(pair.b.counter.at(FI_REMOTE_WRITE).get()) == 0U);
 }
 
+// Access that is neither reading nor writing asks for no right that a registration could refuse.
+BOOST_AUTO_TEST_CASE(a_notice_of_no_access_or_of_what_is_none_ends_the_conversation_and_counts_nothing) {
+    for (const std::uint64_t access : {std::uint64_t{0}, std::uint64_t{FI_READ}, std::uint64_t{UINT32_MAX}}) {
+        TwoEndpoints pair{{}, {.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_RMA_EVENT, .counted = FI_REMOTE_WRITE}};
+        char memory = 0;
+        fid_mr* region = nullptr;
+        check(fi_mr_reg(pair.b.domain.get(), &memory, 1, FI_REMOTE_READ, 0, 7, 0, &region, nullptr), "mr_reg");
+        const FidPtr<fid_mr> owned{region};
+        Stranger stranger{pair.b};
+        constexpr std::uint64_t key = 7;
+        nvlf_slot slot = slot_of(wire::op_notify, 0, sizeof(wire::Notify) + sizeof key, access);
+        std::memcpy(slot.data + sizeof(wire::Notify), &key, sizeof key);
+        stranger.publish(slot);
+        stranger.publish(slot_of(wire::op_msg, 0, 0, 0)); // Would arrive if it were still listened to.
+        check(fi_recv(pair.b.ep.get(), nullptr, 0, nullptr, FI_ADDR_UNSPEC, nullptr), "recv");
+        BOOST_TEST(pair.wait(pair.b, "the end of the conversation").error == FI_ECONNABORTED);
+        BOOST_TEST(fi_cntr_read(pair.b.counter.at(FI_REMOTE_WRITE).get()) == 0U);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(random_slots_and_credit_disturb_nobody_else) {
     TwoEndpoints pair{directed, directed};
     std::vector<char> memory(1 << 16);
