@@ -1,41 +1,24 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
 // TOML into a Plan. Each table of the schema has one function here that reads as the table's definition: which keys,
-// which of them must be there, within which bounds. `Table` carries the common part: it remembers which keys were asked
-// for, so that whatever is left over is an unknown key, and the closest key asked for is what was probably meant.
+// which of them must be there, within which bounds (table.hpp has the common part).
 //
 // A wrong value never stops the reading; it leaves its default behind, and the file as a whole is refused in the end.
 #include "model/topology_loader.hpp"
 
+#include "model/line_check.hpp"
 #include "model/plan.hpp"
+#include "model/selector.hpp"
+#include "model/table.hpp"
+#include "model/toml.hpp"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
-
-// No exceptions from the parser, and nesting that no stack can fail on: the schema needs three levels.
-//
-// toml++ 3.3 asserts that a table header begins like a key before it looks whether it does: "[=" would abort the process,
-// and with NDEBUG, where its assertions become promises to the compiler, do anything. The check that follows reports the
-// mistake properly, so the assertions are switched off; tests/fuzz/topology_fuzz.cc watches over what that leaves.
-#undef NDEBUG
-#define TOML_ASSERT(expr) static_cast<void>(0)
-#define TOML_HEADER_ONLY 1
-#define TOML_EXCEPTIONS 0
-#define TOML_ENABLE_FORMATTERS 0
-#define TOML_MAX_NESTED_VALUES 16
-#include <toml++/toml.h>
 
 namespace nvlf::model {
 
 namespace {
-
-template <class T>
-struct Bounds {
-    T least;
-    T most;
-};
 
 // Wide enough for anything that anybody has announced, narrow enough to catch a unit that is off by a thousand twice.
 constexpr Bounds<std::uint64_t> rate_bounds{1'000'000, 1'000'000'000'000'000}; // 1 MB/s to 1000 TB/s
@@ -45,37 +28,9 @@ constexpr Bounds<std::uint64_t> payload_bounds{1, 1U << 20};
 constexpr Bounds<std::uint64_t> flit_bounds{1, 4096};
 constexpr std::uint32_t max_flits = 64;
 constexpr std::uint32_t max_engines = 4096;
-constexpr std::uint32_t max_member_number = 999'999;
-constexpr std::size_t max_prefix_bytes = 16; // With six digits well below max_name_bytes.
-constexpr std::size_t max_list_entries = max_devices;
-static_assert(max_prefix_bytes + 6 <= max_name_bytes);
 
 constexpr std::int64_t schema_version = 1;
 
-Position at(const toml::source_region& region) { return {region.begin.line, region.begin.column}; }
-
-std::string_view type_name(const toml::node& node) {
-    switch (node.type()) {
-    case toml::node_type::table: return "a table";
-    case toml::node_type::array: return "an array";
-    case toml::node_type::string: return "a string";
-    case toml::node_type::integer: return "an integer";
-    case toml::node_type::floating_point: return "a decimal number";
-    case toml::node_type::boolean: return "true or false";
-    default: return "a date or time";
-    }
-}
-
-template <class E>
-struct Choice {
-    std::string_view name;
-    E value;
-};
-
-constexpr std::array<Choice<Standing>, 4> standings{{{"published", Standing::published},
-                                                     {"measured", Standing::measured},
-                                                     {"derived", Standing::derived},
-                                                     {"assumed", Standing::assumed}}};
 constexpr std::array<Choice<DeviceKind>, 2> kinds{{{"nvidia", DeviceKind::nvidia}, {"trainium", DeviceKind::trainium}}};
 constexpr std::array<Choice<Protocol>, 5> protocols{{{"nvlink", Protocol::nvlink},
                                                      {"neuronlink", Protocol::neuronlink},
@@ -87,280 +42,6 @@ constexpr std::array<Choice<Wiring>, 5> wirings{{{"each_to_each", Wiring::each_t
                                                  {"pairs", Wiring::pairs},
                                                  {"ring", Wiring::ring},
                                                  {"torus", Wiring::torus}}};
-
-enum class Need : bool { optional, required };
-
-// One table of the file, and the keys that its reader has asked for.
-class Table {
-public:
-    Table(const toml::table& table, std::string title, Position where, Diagnostics& diagnostics)
-        : table_{table}, title_{std::move(title)}, at_{where}, diagnostics_{diagnostics} {}
-
-    [[nodiscard]] Position position() const noexcept { return at_; }
-    [[nodiscard]] const std::string& title() const noexcept { return title_; }
-
-    void wrong(Position where, std::string what, std::string fix) {
-        diagnostics_.add(where, std::move(what), std::move(fix));
-    }
-
-    // The value, or null when it is not there (which is reported if it is needed).
-    const toml::node* get(std::string_view key, Need need, std::string_view example = {}) {
-        if (std::find(asked_.begin(), asked_.end(), key) == asked_.end()) asked_.push_back(key);
-        const toml::node* node = table_.get(key);
-        if (!node && need == Need::required) {
-            std::string fix = "add " + std::string{key};
-            if (!example.empty()) fix += " = " + std::string{example};
-            wrong(at_, title_ + " has no " + std::string{key}, std::move(fix));
-        }
-        return node;
-    }
-
-    // True if the node is of that kind; otherwise reports.
-    bool expect(const toml::node& node, bool is, std::string_view key, std::string_view wanted) {
-        if (!is) {
-            wrong(at(node.source()), std::string{key} + " is " + std::string{type_name(node)},
-                  "it must be " + std::string{wanted});
-        }
-        return is;
-    }
-
-    std::optional<std::string> text(std::string_view key, Need need, std::size_t most, std::string_view example = {}) {
-        const toml::node* node = get(key, need, example);
-        if (!node || !expect(*node, node->is_string(), key, "a string")) return std::nullopt;
-        const std::string& value = node->as_string()->get();
-        if (value.empty() || value.size() > most) {
-            wrong(at(node->source()), std::string{key} + " is " + std::to_string(value.size()) + " bytes long",
-                  "it must be 1 to " + std::to_string(most));
-            return std::nullopt;
-        }
-        const bool control = std::any_of(value.begin(), value.end(), [](char c) {
-            return static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) == 0x7F;
-        });
-        if (control) {
-            wrong(at(node->source()), std::string{key} + " contains a control character",
-                  "write printable text on one line");
-            return std::nullopt;
-        }
-        return value;
-    }
-
-    std::optional<std::uint32_t> integer(std::string_view key, Need need, Bounds<std::uint32_t> bounds) {
-        const toml::node* node = get(key, need, std::to_string(std::max(bounds.least, 1U)));
-        if (!node) return std::nullopt;
-        return integer_of(*node, key, bounds);
-    }
-
-    std::optional<std::uint32_t> integer_of(const toml::node& node, std::string_view key,
-                                            Bounds<std::uint32_t> bounds) {
-        if (!expect(node, node.is_integer(), key, "an integer")) return std::nullopt;
-        const std::int64_t value = node.as_integer()->get();
-        if (value < bounds.least || value > bounds.most) {
-            wrong(at(node.source()), std::string{key} + " is " + std::to_string(value),
-                  "it must be " + std::to_string(bounds.least) +
-                      (bounds.least == bounds.most ? "" : " to " + std::to_string(bounds.most)));
-            return std::nullopt;
-        }
-        return static_cast<std::uint32_t>(value);
-    }
-
-    // One integer or a list of them.
-    std::vector<std::uint32_t> integers(std::string_view key, Need need, Bounds<std::uint32_t> bounds) {
-        std::vector<std::uint32_t> values;
-        const toml::node* node = get(key, need, "[1]");
-        if (!node) return values;
-        if (const toml::array* list = node->as_array()) {
-            if (!length_fits(*list, key)) return values;
-            for (const toml::node& entry : *list)
-                if (const auto value = integer_of(entry, key, bounds)) values.push_back(*value);
-            if (values.size() != list->size()) values.clear();
-        } else if (expect(*node, node->is_integer(), key, "an integer or a list of integers")) {
-            if (const auto value = integer_of(*node, key, bounds)) values.push_back(*value);
-        }
-        return values;
-    }
-
-    bool length_fits(const toml::array& list, std::string_view key) {
-        if (!list.empty() && list.size() <= max_list_entries) return true;
-        wrong(at(list.source()), std::string{key} + " lists " + std::to_string(list.size()) + " entries",
-              "it must list 1 to " + std::to_string(max_list_entries));
-        return false;
-    }
-
-    std::optional<bool> boolean(std::string_view key) {
-        const toml::node* node = get(key, Need::optional);
-        if (!node || !expect(*node, node->is_boolean(), key, "true or false")) return std::nullopt;
-        return node->as_boolean()->get();
-    }
-
-    static std::string joined(std::span<const std::string_view> names) {
-        std::string text;
-        for (const std::string_view name : names) text += (text.empty() ? "" : "|") + std::string{name};
-        return text;
-    }
-
-    template <class E, std::size_t N>
-    std::optional<E> choice(std::string_view key, const std::array<Choice<E>, N>& choices) {
-        std::array<std::string_view, N> names;
-        std::transform(choices.begin(), choices.end(), names.begin(), [](const Choice<E>& c) { return c.name; });
-        const toml::node* node = get(key, Need::required, '"' + joined(names) + '"');
-        if (!node || !expect(*node, node->is_string(), key, "a string")) return std::nullopt;
-        const std::string& value = node->as_string()->get();
-        for (const Choice<E>& c : choices)
-            if (c.name == value) return c.value;
-        const auto near = likely(value, names);
-        wrong(at(node->source()), "unknown " + std::string{key} + ' ' + quoted(value),
-              near.empty() ? "choose from " + list_names(names) : "did you mean " + quoted(near));
-        return std::nullopt;
-    }
-
-    // A hardware figure: { value = ..., source = ..., ref = ... }. `read` turns the value node into the figure.
-    template <class T, class Read>
-    std::optional<T> figure(std::string_view key, Need need, std::string_view example, Sourced<T>& out, Read read) {
-        const std::string whole =
-            "{ value = " + std::string{example} + R"(, source = "published|measured|derived|assumed", ref = "..." })";
-        const toml::node* node = get(key, need, whole);
-        if (!node) return std::nullopt;
-        if (!node->is_table()) {
-            wrong(at(node->source()), std::string{key} + " has no source and no ref", "write " + whole);
-            return std::nullopt;
-        }
-        Table inner{*node->as_table(), std::string{key}, at(node->source()), diagnostics_};
-        std::optional<T> result;
-        if (const toml::node* value = inner.get("value", Need::required, example)) result = read(inner, *value);
-        if (const auto standing = inner.choice("source", standings)) out.standing = *standing;
-        if (auto reference = inner.text("ref", Need::required, max_text_bytes, R"("who says so, or the formula")"))
-            out.reference = std::move(*reference);
-        inner.finish();
-        if (result) out.value = *result;
-        return result;
-    }
-
-    void quantity(std::string_view key, Need need, Dimension dimension, Bounds<std::uint64_t> bounds,
-                  Sourced<std::uint64_t>& out) {
-        const std::string example = '"' + format_quantity(example_of(dimension), dimension) + '"';
-        figure(key, need, example, out, [&](Table& inner, const toml::node& node) -> std::optional<std::uint64_t> {
-            if (!node.is_string()) {
-                inner.wrong(at(node.source()), std::string{key} + " is " + std::string{type_name(node)},
-                            "write a number with its unit such as " + example);
-                return std::nullopt;
-            }
-            Quantity read = parse_quantity(node.as_string()->get(), dimension);
-            if (!read.problem.empty()) {
-                inner.wrong(at(node.source()), std::string{key} + ' ' + read.problem, read.fix);
-                return std::nullopt;
-            }
-            if (read.value < bounds.least || read.value > bounds.most) {
-                inner.wrong(at(node.source()), std::string{key} + " is " + format_quantity(read.value, dimension),
-                            "it must be " + format_quantity(bounds.least, dimension) + " to " +
-                                format_quantity(bounds.most, dimension));
-                return std::nullopt;
-            }
-            return read.value;
-        });
-    }
-
-    void count(std::string_view key, Need need, Bounds<std::uint32_t> bounds, Sourced<std::uint32_t>& out) {
-        figure(key, need, "18", out,
-               [&](Table& inner, const toml::node& node) { return inner.integer_of(node, key, bounds); });
-    }
-
-    // What was probably meant; nothing once the answer would not be shown, so that a file of a hundred thousand wrong
-    // words costs no hundred thousand comparisons.
-    [[nodiscard]] std::string_view likely(std::string_view name, std::span<const std::string_view> names) const {
-        return diagnostics_.full() ? std::string_view{} : closest_name(name, names);
-    }
-
-    // Whatever nobody asked for is unknown.
-    void finish() {
-        for (const auto& [key, node] : table_) {
-            if (std::find(asked_.begin(), asked_.end(), key.str()) != asked_.end()) continue;
-            const auto near = likely(key.str(), asked_);
-            wrong(at(key.source()), "unknown key " + quoted(key.str()) + " in " + title_,
-                  near.empty() ? "known are " + list_names(asked_) : "did you mean " + quoted(near));
-        }
-    }
-
-private:
-    static std::uint64_t example_of(Dimension dimension) {
-        switch (dimension) {
-        case Dimension::time: return 100'000;
-        case Dimension::size: return 256;
-        case Dimension::rate: return 25'000'000'000;
-        }
-        return 1;
-    }
-
-    const toml::table& table_;
-    std::string title_;
-    Position at_;
-    Diagnostics& diagnostics_;
-    std::vector<std::string_view> asked_;
-};
-
-// ---- names and selectors ----
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-// Letters, digits, '-' and '_', beginning with a letter and not ending in a digit: "gpu1" and "2" would make "gpu12",
-// which is also "gpu" and "12".
-bool is_prefix(std::string_view text) {
-    return !text.empty() && text.size() <= max_prefix_bytes && is_letter(text.front()) && !is_digit(text.back()) &&
-           std::all_of(text.begin(), text.end(), [](char c) { return is_letter(c) || is_digit(c) || c == '-'; });
-}
-
-// Takes a number off the front; nothing when there is none or it exceeds `most`.
-std::optional<std::uint32_t> take_number(std::string_view& text, std::uint32_t most) {
-    std::uint32_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || value > most) return std::nullopt;
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    return value;
-}
-
-bool take(std::string_view& text, std::string_view token) {
-    if (text.substr(0, token.size()) != token) return false;
-    text.remove_prefix(token.size());
-    return true;
-}
-
-// gpu3, gpu3:5, gpu[0-7], gpu[*]
-std::optional<Selector> parse_selector(std::string_view text) {
-    Selector selector;
-    selector.text = text;
-    // A name without a bracket ends in its number; the prefix is what is left before it.
-    std::size_t prefix_end = text.find('[');
-    if (prefix_end == std::string_view::npos) {
-        prefix_end = std::min(text.find(':'), text.size());
-        while (prefix_end > 0 && is_digit(text[prefix_end - 1])) --prefix_end;
-    }
-    if (!is_prefix(text.substr(0, prefix_end))) return std::nullopt;
-    selector.prefix = text.substr(0, prefix_end);
-    text.remove_prefix(prefix_end);
-
-    const bool range = take(text, "[");
-    if (range && take(text, "*]")) {
-        selector.all = true;
-        return text.empty() ? std::optional{selector} : std::nullopt;
-    }
-    const auto first = take_number(text, max_member_number);
-    if (!first) return std::nullopt;
-    selector.first = selector.last = *first;
-    if (range) {
-        if (take(text, "-")) {
-            const auto last = take_number(text, max_member_number);
-            if (!last || *last < *first) return std::nullopt;
-            selector.last = *last;
-        }
-        if (!take(text, "]")) return std::nullopt;
-    } else if (take(text, ":")) {
-        selector.port = take_number(text, max_ports);
-        if (!selector.port) return std::nullopt;
-    }
-    return text.empty() ? std::optional{selector} : std::nullopt;
-}
-
-// ---- the file ----
 
 class Reader {
 public:
@@ -672,60 +353,8 @@ private:
     std::vector<Position> link_type_at_;
 };
 
-// One line of the file, looked at before the parser sees it. What toml++ 3.3 cannot be given:
-//  - lines without end: a dotted key nests a level a dot, unbounded, and needs stack for each;
-//  - letters beyond ASCII outside of strings and comments, or in a multi-line string: its test for exotic blanks runs into
-//    __builtin_unreachable() for most of them. The schema has no use for either.
-// Returns the column of the fault and what to say of it; column 0 when there is none.
-struct LineFault {
-    std::size_t column = 0;
-    std::string_view what;
-    std::string_view fix;
-};
-
-LineFault fault_of_line(std::string_view line) {
-    if (line.size() > max_line_bytes) return {max_line_bytes + 1, "the line is longer than 1024 bytes", "break it up"};
-    static_assert(max_line_bytes == 1024);
-    char quote = '\0'; // Of the string that we are in.
-    for (std::size_t i = 0; i < line.size(); ++i) {
-        const char c = line[i];
-        if (quote != '\0') {
-            if (c == '\\' && quote == '"') ++i; // Whatever is escaped does not end the string.
-            if (c == quote) quote = '\0';
-        } else if (c == '#') {
-            break;
-        } else if (c == '"' || c == '\'') {
-            if (i + 2 < line.size() && line[i + 1] == c && line[i + 2] == c)
-                return {i + 1, "a multi-line string", "write it on one line, between single marks"};
-            quote = c;
-        } else if (static_cast<unsigned char>(c) >= 0x80) {
-            return {i + 1, "a letter beyond ASCII outside of strings and comments", "put it in quotation marks"};
-        }
-    }
-    return {};
-}
-
-// True if the text may be parsed.
-bool check_lines(std::string_view text, Diagnostics& diagnostics) {
-    if (text.size() > max_file_bytes) {
-        diagnostics.add({1, 1}, "the file has " + std::to_string(text.size()) + " bytes",
-                        "at most " + std::to_string(max_file_bytes) + " are supported");
-        return false;
-    }
-    for (std::uint32_t number = 1; !text.empty(); ++number) {
-        const std::size_t length = std::min(text.find('\n'), text.size());
-        const LineFault fault = fault_of_line(text.substr(0, length));
-        if (fault.column > 0) {
-            diagnostics.add({number, static_cast<std::uint32_t>(fault.column)}, std::string{fault.what},
-                            std::string{fault.fix});
-        }
-        text.remove_prefix(std::min(length + 1, text.size()));
-    }
-    return diagnostics.empty();
-}
-
 void parse(std::string_view text, Diagnostics& diagnostics, Plan& plan) {
-    take(text, "\xEF\xBB\xBF"); // A byte order mark, which some editors write.
+    if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3); // A byte order mark, which some editors write.
     if (!check_lines(text, diagnostics)) return;
     const toml::parse_result parsed = toml::parse(text);
     if (!parsed) {

@@ -83,7 +83,7 @@ red  userspace/provider/ep.cc "daemon/peer.hpp"
 # The model
 fine emulator/model/link.cc <vector>
 fine emulator/model/link.cc "base/link_cost.hpp"
-fine emulator/model/topology_load.cc <toml++/toml.h>
+fine emulator/model/toml.hpp <toml++/toml.h>
 red  emulator/model/link.cc <toml++/toml.h>
 red  emulator/model/link.cc <chrono>
 red  emulator/model/link.cc <thread>
@@ -93,8 +93,8 @@ red  emulator/model/link.cc <unistd.h>
 red  emulator/model/link.cc <sys/stat.h>
 red  emulator/model/link.cc "base/fd.hpp"
 red  emulator/model/link.cc "nvlf/state.h"
-red  emulator/model/topology_load.cc <unistd.h>
-red  emulator/model/topology_load.cc "daemon/peer.hpp"
+red  emulator/model/toml.hpp <unistd.h>
+red  emulator/model/toml.hpp "daemon/peer.hpp"
 # The daemon
 fine emulator/daemon/loop.cc <liburing.h>
 fine emulator/daemon/loop.cc <hwloc.h>
