@@ -309,6 +309,7 @@ void Collectives::sort_out() noexcept {
 
 void Collectives::drop_send(TxOp& tx) noexcept {
     if (tx.streaming) tx.peer->streams.erase(tx.peer->streams.iterator_to(tx));
+    ep.ended(tx);
     tx.streaming = tx.collective = false;
     ep.tx_ops.give(&tx);
 }

@@ -523,6 +523,29 @@ BOOST_AUTO_TEST_CASE(members_that_disagree_about_the_size_fail) {
     BOOST_TEST(crew.wait(1, "smaller").error == FI_ETRUNC);
 }
 
+// What a failed collective had announced is no operation that a fence would wait for.
+BOOST_AUTO_TEST_CASE(a_fence_does_not_wait_for_a_collective_that_has_failed) {
+    Crew crew{2, {.caps = FI_MSG | FI_COLLECTIVE | FI_FENCE}};
+    Team team = Team::of_all(crew);
+    std::vector<std::uint64_t> in(100'000), out(100'000);
+    check(fi_allreduce(team.ep(0), in.data(), 100'000, nullptr, out.data(), nullptr, team.address(0), FI_UINT64, FI_SUM,
+                       0, nullptr),
+          "fi_allreduce");
+    check(fi_allreduce(team.ep(1), in.data(), 100'000, nullptr, out.data(), nullptr, team.address(1), FI_UINT64, FI_SUM,
+                       0, nullptr),
+          "fi_allreduce");
+    team.mcs[1].reset(); // It takes back what it wanted of the other, who has announced it.
+    BOOST_TEST(crew.wait(0, "the collective of one who has left").error == FI_ECANCELED);
+    BOOST_TEST(crew.wait(1, "its own").error == FI_ECANCELED);
+    std::uint64_t word = 42, got = 0;
+    check(fi_recv(team.ep(1), &got, sizeof got, nullptr, FI_ADDR_UNSPEC, nullptr), "fi_recv");
+    iovec iov{&word, sizeof word};
+    const fi_msg msg{&iov, nullptr, 1, 1, nullptr, 0};
+    check(fi_sendmsg(team.ep(0), &msg, FI_FENCE), "fi_sendmsg");
+    BOOST_TEST(crew.wait(1, "what comes after the fence").error == 0);
+    BOOST_TEST(got == 42U);
+}
+
 BOOST_AUTO_TEST_CASE(an_endpoint_outlives_the_groups_that_it_is_in) {
     Crew crew{1};
     Team team = Team::of_all(crew);
