@@ -34,6 +34,9 @@ constexpr std::size_t chunk_of(std::size_t bytes) noexcept {
     return (std::max(chunk, least) + page - 1) / page * page;
 }
 
+// No memory lies there: it would go on past the last address.
+constexpr bool wraps(std::uint64_t address, std::uint64_t bytes) noexcept { return bytes > UINT64_MAX - address; }
+
 // Theirs, as buffers. Nothing when they are not what they should be: pieces that are `total` bytes together.
 std::optional<Buffers> source_of_message(std::span<const std::byte> payload, std::uint64_t total) noexcept {
     wire::Pieces pieces{};
@@ -43,7 +46,7 @@ std::optional<Buffers> source_of_message(std::span<const std::byte> payload, std
     Buffers source;
     std::uint64_t left = total;
     for (std::size_t i = 0; i < pieces.count; ++i) {
-        if (pieces.piece[i].bytes > left) return std::nullopt;
+        if (pieces.piece[i].bytes > left || wraps(pieces.piece[i].address, pieces.piece[i].bytes)) return std::nullopt;
         left -= pieces.piece[i].bytes;
         source.iov[i] = {reinterpret_cast<void*>(pieces.piece[i].address), pieces.piece[i].bytes};
     }
@@ -65,6 +68,7 @@ void Endpoint::fetch(RxOp& op, std::span<const std::byte> payload) noexcept {
             op.fetched = true;
             if (op.wanted >= params().share_from && op.to.count == 1 && peer.sharing == nullptr && !peer.self)
                 share(op);
+            if (!peer.up()) return; // It failed in there, and with it all that it sends.
             if (fetch_step(op)) return;
             peer.fetches.push_back(op);
             return;
@@ -151,21 +155,29 @@ void Endpoint::on_share(Peer& peer, const nvlf_slot& slot) noexcept {
     const auto share = wire::get<wire::Share>(slot);
     const TxOp* op = tx_ops.find(share.id);
     if (op == nullptr || op->kind != TxOp::Kind::large || op->peer != &peer || op->streaming || op->offset > 0) return;
-    if (share.wanted > op->local.total || share.chunk == 0 || !peer.cma.usable(peer.channel)) return;
-    peer.help = {static_cast<std::uint16_t>(share.ticket), share.id, share.address, share.wanted, share.chunk};
+    if (share.wanted > op->local.total || wraps(share.address, share.wanted) || share.chunk != chunk_of(share.wanted) ||
+        share.wanted == 0) {
+        broken(peer);
+        return;
+    }
+    if (!peer.cma.usable(peer.channel)) return;
+    peer.help = {static_cast<std::uint16_t>(share.ticket),      share.id, share.address, share.wanted, share.chunk,
+                 (share.wanted + share.chunk - 1) / share.chunk};
     help_on(peer);
 }
 
-// One chunk. All that we touch of ours is within the message, whatever the word says.
+// One chunk. All that we touch of ours is within the message, whatever the word says; and it is over after as many as there
+// are, however often the word offers them.
 void Endpoint::help_on(Peer& peer) noexcept {
     Help& help = peer.help;
     ShareWord word{*nvlf_channel_tx(peer.channel)};
     const TxOp* op = tx_ops.find(help.id);
-    const auto chunk = op != nullptr ? word.take_back(help.ticket) : std::nullopt;
+    const auto chunk = op != nullptr && help.left > 0 ? word.take_back(help.ticket) : std::nullopt;
     if (!chunk) {
         help.ticket = 0;
         return;
     }
+    --help.left;
     Buffers there;
     there.set(reinterpret_cast<const void*>(help.address), help.bytes);
     const std::uint64_t at = *chunk * help.chunk;

@@ -560,6 +560,7 @@ bool Endpoint::on_rts(Peer& peer, const nvlf_slot& slot) noexcept {
                            .rendezvous = true};
     if (message.binding == nullptr) return refuse(message, slot);
     const bool several = (slot.flags & wire::flag_ring) != 0;
+    if (several && slot.len != sizeof(wire::Pieces)) return broken(peer);
     wire::Pieces pieces{.count = 1, .piece = {{rts.address, rts.total}}};
     std::span<const std::byte> where; // Nothing: it is not told.
     if (!several && rts.address != 0) where = std::as_bytes(std::span{&pieces, 1});
@@ -570,7 +571,7 @@ bool Endpoint::on_rts(Peer& peer, const nvlf_slot& slot) noexcept {
     if (op == nullptr && context.no_room_to_keep(peer, sizeof(wire::Pieces))) return false;
     if (several) {
         const auto ring = peer.rx.payload(slot.len);
-        if (!ring || ring->size() != sizeof pieces) return broken(peer);
+        if (!ring) return broken(peer);
         std::memcpy(&pieces, ring->data(), sizeof pieces);
         where = std::as_bytes(std::span{&pieces, 1});
     }
@@ -615,6 +616,7 @@ bool Endpoint::on_data(Peer& peer, const nvlf_slot& slot) noexcept {
     if (!payload) return broken(peer);
     RxOp* op = store->ops.find(wire::get<wire::Data>(slot).receiver);
     if (op == nullptr || op->message.peer != &peer || !op->message.rendezvous || op->got >= op->wanted) return true;
+    if (op->fetched) return true; // Nobody asked for that, and the receive is in a list.
     const std::size_t room = op->wanted - op->got;
     op->got += op->to.scatter(op->got, payload->first(std::min(room, payload->size())));
     if (op->got == op->wanted) op->message.binding->context->end_large(*op, 0);

@@ -273,11 +273,13 @@ void Endpoint::maybe_finish(TxOp& op) noexcept {
         if (op.error == 0 && (op.has_cq_data || op.notify))
             notify(*op.peer, FI_REMOTE_WRITE, {op.segment.data(), op.segments}, op.total,
                    op.has_cq_data ? &op.cq_data : nullptr, op.target);
+        if (!op.peer->up()) return; // It failed in there, and all its operations.
         break;
     case TxOp::Kind::read:
         if (op.segment_at < op.segments) return;
         if (op.error == 0 && op.notify)
             notify(*op.peer, FI_REMOTE_READ, {op.segment.data(), op.segments}, op.total, nullptr);
+        if (!op.peer->up()) return; // Likewise.
         break;
     case TxOp::Kind::atomic:
     case TxOp::Kind::fetch:

@@ -119,6 +119,7 @@ struct Help {
     std::uint64_t address = 0;
     std::uint64_t bytes = 0;
     std::uint64_t chunk = 0;
+    std::uint64_t left = 0; // So many chunks at most.
 };
 
 } // namespace nvlf::ofi

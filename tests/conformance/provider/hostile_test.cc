@@ -5,7 +5,6 @@
 // bothers, and the honest one, are libfabric's.
 #define BOOST_TEST_MODULE hostile
 #include <rdma/fi_atomic.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
@@ -16,15 +15,12 @@
 
 #include "coll_key.hpp"
 #include "conformance/provider/crew.hpp"
-#include "nvlf/nvlf.h"
+#include "conformance/provider/stranger.hpp"
 #include "two_endpoints.hpp"
-#include "wire.hpp"
 
 namespace {
 
 using namespace nvlf::test;
-namespace wire = nvlf::ofi::wire;
-
 struct SmallLimits : OwnFabric {
     SmallLimits() {
         ::setenv("FI_NVLF_UNEXPECTED_LIMIT", "1M", 1);
@@ -33,107 +29,8 @@ struct SmallLimits : OwnFabric {
 };
 BOOST_TEST_GLOBAL_FIXTURE(SmallLimits);
 
-// Calls of libnvlf that must succeed for there to be a test at all.
-void must(int result, const char* what) { BOOST_REQUIRE_MESSAGE(result >= 0, what << ": " << std::strerror(-result)); }
-
-class Stranger {
-public:
-    explicit Stranger(const Side& victim) {
-        must(nvlf_open(nullptr, &fabric_), "nvlf_open");
-        must(nvlf_ep_publish(fabric_, 0, 0, NVLF_PAGE_SIZE, &ep_), "nvlf_ep_publish");
-        nvlf_addr address{};
-        std::memcpy(&address, victim.name().data(), sizeof address);
-        must(nvlf_ep_connect(ep_, &address, &channel_), "nvlf_ep_connect");
-        lane_ = nvlf_channel_tx(channel_);
-    }
-    ~Stranger() {
-        die();
-        if (kept_ != nullptr) ::munmap(kept_, sizeof(nvlf_lane) + 4096);
-    }
-    Stranger(const Stranger&) = delete;
-    Stranger& operator=(const Stranger&) = delete;
-
-    [[nodiscard]] bool room() const {
-        return sent_ - std::atomic_ref{lane_->credit.slots}.load(std::memory_order_acquire) < NVLF_LANE_SLOTS;
-    }
-
-    void publish(nvlf_slot slot) {
-        nvlf_slot& to = lane_->slot[sent_ % NVLF_LANE_SLOTS];
-        std::memcpy(reinterpret_cast<char*>(&to) + sizeof to.seq,
-                    reinterpret_cast<const char*>(&slot) + sizeof slot.seq, sizeof slot - sizeof slot.seq);
-        std::atomic_ref{to.seq}.store(static_cast<std::uint32_t>(++sent_), std::memory_order_release);
-    }
-
-    // Publishes the same slot until the victim takes no more of it or `most` are sent. The number sent.
-    std::size_t flood(const nvlf_slot& slot, std::size_t most, fid_cq* victim) {
-        std::size_t count = 0;
-        for (int idle = 0; idle < 1000 && count < most;) {
-            ++idle;
-            for (; room() && count < most; ++count, idle = 0) publish(slot);
-            (void)fi_cq_read(victim, nullptr, 0);
-        }
-        return count;
-    }
-
-    // A second mapping of the lane, which outlives our endpoint.
-    void keep_lane() {
-        auto* const page = reinterpret_cast<char*>(reinterpret_cast<std::uintptr_t>(lane_) & ~std::uintptr_t{4095});
-        const auto offset = reinterpret_cast<char*>(lane_) - page;
-        kept_ = ::mremap(page, 0, sizeof(nvlf_lane) + 4096, MREMAP_MAYMOVE); // Of length 0: copies a shared mapping.
-        BOOST_REQUIRE(kept_ != MAP_FAILED);
-        lane_ = reinterpret_cast<nvlf_lane*>(static_cast<char*>(kept_) + offset);
-    }
-
-    void die() {
-        nvlf_channel_put(std::exchange(channel_, nullptr));
-        (void)nvlf_ep_put(std::exchange(ep_, nullptr));
-        (void)nvlf_close(std::exchange(fabric_, nullptr));
-    }
-
-    void scribble(std::mt19937_64& random) {
-        for (int i = 0; i < 64; ++i) lane_->data[random() % NVLF_LANE_DATA] = static_cast<std::uint8_t>(random());
-        nvlf_lane* const other = nvlf_channel_rx(channel_);
-        other->credit.slots = random() % 4 == 0 ? random() : random() % 512;
-        other->credit.bytes = random() % 4 == 0 ? random() : random() % NVLF_LANE_DATA;
-        nvlf_region* const region = nvlf_ep_region(ep_);
-        std::atomic_ref{region->armed}.store(static_cast<std::uint32_t>(random()), std::memory_order_release);
-    }
-
-private:
-    nvlf_fabric* fabric_ = nullptr;
-    nvlf_ep* ep_ = nullptr;
-    nvlf_channel* channel_ = nullptr;
-    nvlf_lane* lane_ = nullptr;
-    void* kept_ = nullptr;
-    std::uint64_t sent_ = 0;
-};
-
-nvlf_slot slot_of(std::uint8_t op, std::uint8_t flags, std::uint16_t length, std::uint64_t tag) {
-    nvlf_slot slot{};
-    slot.op = op;
-    slot.flags = flags;
-    slot.len = length;
-    slot.tag = tag;
-    return slot;
-}
-
-// A message of each protocol from a to b, and no other event on the way.
-void talk(TwoEndpoints& pair, unsigned seed) {
-    for (const std::size_t bytes : {std::size_t{8}, std::size_t{5000}, std::size_t{100'000}}) {
-        const auto out = pattern(bytes, seed);
-        std::vector<char> in(bytes);
-        check(fi_trecv(pair.b.ep.get(), in.data(), bytes, nullptr, pair.to_a, ~seed, 0, &in), "trecv");
-        pair.post("tsend",
-                  [&] { return fi_tsend(pair.a.ep.get(), out.data(), bytes, nullptr, pair.to_b, ~seed, &in); });
-        const Event got = pair.wait(pair.b, "receive");
-        BOOST_REQUIRE_EQUAL(got.error, 0);
-        BOOST_REQUIRE(got.entry.op_context == &in);
-        BOOST_REQUIRE_EQUAL(pair.wait(pair.a, "send").error, 0);
-        BOOST_REQUIRE(in == out);
-    }
-}
-
-const SideOptions directed{.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_SOURCE | FI_DIRECTED_RECV};
+const SideOptions directed{.caps =
+                               FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_COLLECTIVE | FI_SOURCE | FI_DIRECTED_RECV};
 
 } // namespace
 
@@ -344,7 +241,7 @@ BOOST_AUTO_TEST_CASE(random_slots_and_credit_disturb_nobody_else) {
         for (int burst = 0; burst < 20; ++burst) {
             for (int i = 0; i < 16 && stranger.room(); ++i) {
                 // Mostly what an honest peer could have sent: nonsense ends the conversation before it gets interesting.
-                nvlf_slot slot = slot_of(static_cast<std::uint8_t>(1 + random() % wire::op_result),
+                nvlf_slot slot = slot_of(static_cast<std::uint8_t>(1 + random() % wire::op_share),
                                          static_cast<std::uint8_t>(random()),
                                          static_cast<std::uint16_t>(random() % 32 == 0 ? random() : 16 + random() % 33),
                                          random() % 2 == 0 ? 7 : random() % 4);
@@ -358,6 +255,8 @@ BOOST_AUTO_TEST_CASE(random_slots_and_credit_disturb_nobody_else) {
                     slot.flags = 0;
                     slot.len = static_cast<std::uint16_t>(sizeof(wire::Atomic) + 8);
                 }
+                // Of nothing that was sent to it, a peer can take in nothing.
+                if (slot.op == wire::op_applied && random() % 16 != 0) wire::put(slot, wire::Applied{0});
                 // Both are told to the victim's application, which is right, and would be in the way.
                 if (slot.op == wire::op_notify || slot.op == wire::op_bye) slot.op = wire::op_atomic;
                 // A remote write with data is told to whoever registered memory for it: rightly, and it would be in the way.
