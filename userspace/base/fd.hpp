@@ -6,6 +6,8 @@
 
 #include <utility>
 
+#include "base/cancel.hpp"
+
 namespace nvlf {
 
 class Fd {
@@ -27,7 +29,10 @@ public:
 
     // Linux releases the descriptor even when close() reports EINTR, so there is nothing to retry.
     void reset(int fd = -1) noexcept {
-        if (fd_ >= 0) ::close(fd_);
+        if (fd_ >= 0) {
+            const Uncancellable whole;
+            ::close(fd_);
+        }
         fd_ = fd;
     }
 

@@ -7,14 +7,17 @@
 #include <new>
 #include <utility>
 
+#include "base/cancel.hpp"
 #include "nvlf/nvlf.h"
 
 namespace nvlf {
 
 // Runs the body of a C function: what the standard library throws becomes an errno at the boundary. Nothing of ours
 // throws, and bad_alloc is all that the containers and strings we use can.
+// It is done whole: nobody cancels a thread in it.
 template <class Body>
 [[nodiscard]] int guarded(Body&& body) noexcept {
+    const Uncancellable whole;
     try {
         return std::forward<Body>(body)();
     } catch (const std::bad_alloc&) {

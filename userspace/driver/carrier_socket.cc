@@ -9,6 +9,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/cancel.hpp"
 #include "base/commands.hpp"
 
 namespace nvlf {
@@ -143,6 +144,7 @@ void SocketCarrier::condemn() noexcept { static_cast<void>(fatal(Errno{EPROTO}))
 
 Errno SocketCarrier::transact(std::uint32_t cmd, std::span<std::byte> body) noexcept {
     if (in_forked_child()) return Errno{EOWNERDEAD};
+    const Uncancellable whole; // Half a conversation would be the other half of the next.
     const Command* command = find_command(cmd);
     if (command == nullptr || body.size() != command->size) return Errno{EINVAL};
 

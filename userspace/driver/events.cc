@@ -6,6 +6,7 @@
 
 #include <mutex>
 
+#include "base/cancel.hpp"
 #include "driver/endpoint.hpp"
 #include "driver/fabric.hpp"
 
@@ -37,6 +38,7 @@ int nvlf_event_fd(const nvlf_fabric* fabric) noexcept {
 int nvlf_event_read(nvlf_fabric* fabric, nvlf_event* ret_event) noexcept {
     if (fabric == nullptr || ret_event == nullptr) return -EINVAL;
     if (fabric->carrier->in_forked_child()) return -EOWNERDEAD;
+    const Uncancellable whole;
     const std::lock_guard guard{fabric->events_lock};
     if (!fabric->events) return -ENOENT;
     nvlf_event event{};

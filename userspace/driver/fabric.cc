@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/cancel.hpp"
 #include "driver/state_check.hpp"
 
 namespace nvlf {
@@ -184,6 +185,7 @@ int nvlf_alive(nvlf_fabric* fabric) noexcept {
 int nvlf_poll_alive(nvlf_fabric* fabric) noexcept {
     const int alive = nvlf_alive(fabric);
     if (alive <= 0) return alive;
+    const Uncancellable whole;
     // POLLIN says nothing: another thread's answer may be waiting. Hang-up is reported unasked.
     pollfd waited{fabric->carrier->fd(), POLLRDHUP, 0};
     return static_cast<int>(::poll(&waited, 1, 0) <= 0);

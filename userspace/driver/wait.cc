@@ -26,6 +26,7 @@
 #include <array>
 #include <atomic>
 
+#include "base/cancel.hpp"
 #include "driver/channel.hpp"
 #include "driver/endpoint.hpp"
 
@@ -50,6 +51,7 @@ void set_armed(nvlf_region& region, std::uint32_t value) noexcept {
 
 // Adds 1 to an eventfd. Its being full is as good as having added: it is readable either way.
 void ring(int doorbell) noexcept {
+    const Uncancellable whole;
     const std::uint64_t one = 1;
     ssize_t written = 0;
     do {
@@ -104,6 +106,7 @@ void nvlf_ep_arm(nvlf_ep* ep) noexcept {
 
 void nvlf_ep_disarm(nvlf_ep* ep) noexcept {
     if (ep == nullptr || ep->fabric->carrier->in_forked_child()) return;
+    const Uncancellable whole;
     if ((ep->region->armed & 1) != 0) set_armed(*ep->region, ep->region->armed + 1);
     std::array<epoll_event, 4> ready;
     const int count = ::epoll_wait(ep->wait.get(), ready.data(), static_cast<int>(ready.size()), 0);

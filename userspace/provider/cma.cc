@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/cancel.hpp"
 #include "directory.hpp"
 #include "params.hpp"
 #include "provider.hpp"
@@ -61,6 +62,7 @@ bool make_proof(std::array<std::uint64_t, 2>& kept, MemoryProof& ret_shown) noex
 
 [[gnu::cold]] bool Cma::probe(const ::nvlf_channel* channel) noexcept {
     if (!params().cma) return false;
+    const Uncancellable whole;
     const Errno error = open(channel);
     if (error == Errno{EAGAIN}) return false; // It is not up yet: ask again.
     state_ = error.failed() ? State::refused : State::works;
@@ -93,6 +95,7 @@ Errno Cma::open(const ::nvlf_channel* channel) noexcept {
 bool Cma::alive() noexcept {
     const auto now = Clock::now();
     if (now < alive_until_) return true;
+    const Uncancellable whole;
     pollfd process{process_.get(), POLLIN, 0};
     alive_until_ = now + believed;
     return ::poll(&process, 1, 0) == 0;

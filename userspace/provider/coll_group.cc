@@ -13,6 +13,7 @@
 #include <mutex>
 #include <new>
 
+#include "base/cancel.hpp"
 #include "collectives.hpp"
 #include "eq.hpp"
 #include "none.hpp"
@@ -182,6 +183,7 @@ void Collectives::end_join(CollOp& op) noexcept {
         entry.err = op.error;
         pushed = ep.eq->push_error(entry);
     }
+    const Uncancellable whole;
     if (pushed != 0) FI_WARN(&provider, FI_LOG_EP_CTRL, "event queue has no room for the end of a join\n");
 }
 

@@ -9,6 +9,7 @@
 
 #include "address.hpp"
 #include "av.hpp"
+#include "base/cancel.hpp"
 #include "cntr.hpp"
 #include "collectives.hpp"
 #include "cq.hpp"
@@ -26,6 +27,7 @@ namespace nvlf::ofi {
 namespace {
 
 int domain_close(fid* object) {
+    const Uncancellable whole;
     Domain& domain = domain_of(reinterpret_cast<fid_domain*>(object));
     if (domain.refs.load(std::memory_order_acquire) != 0) return -FI_EBUSY;
     delete &domain;
@@ -211,6 +213,7 @@ void Domain::remove_mr(Mr& mr) noexcept {
 }
 
 int domain_open(fid_fabric* fid, fi_info* info, fid_domain** ret_domain, void* context) noexcept try {
+    const Uncancellable whole;
     if (info == nullptr || ret_domain == nullptr || info->domain_attr == nullptr || info->domain_attr->name == nullptr)
         return -FI_EINVAL;
     Fabric& fabric = fabric_of(fid);

@@ -13,6 +13,7 @@
 #include <new>
 
 #include "address.hpp"
+#include "base/cancel.hpp"
 #include "ep_calls.hpp"
 #include "ep_queues.hpp"
 #include "none.hpp"
@@ -226,6 +227,7 @@ int Endpoint::publish_port(std::uint64_t port) noexcept {
 
 // Publishes the endpoint. From here on peers may find it.
 int Endpoint::enable() noexcept {
+    const Uncancellable whole;
     if (ep != nullptr) return 0;
     if (av == nullptr) return -FI_ENOAV;
     if ((wants_shared_tx && shared_tx == nullptr) || (wants_shared_rx && shared_rx == nullptr)) return -FI_EOPBADSTATE;

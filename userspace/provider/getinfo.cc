@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "address.hpp"
+#include "base/cancel.hpp"
 #include "fabric.hpp"
 #include "info.hpp"
 #include "provider.hpp"
@@ -227,6 +228,7 @@ int answer(const char* node, const char* service, std::uint64_t flags, Request& 
 
 int getinfo(std::uint32_t version, const char* node, const char* service, std::uint64_t flags, const fi_info* hints,
             fi_info** ret_info) noexcept try {
+    const Uncancellable whole;
     if (ret_info == nullptr) return -FI_EINVAL;
     if ((flags & probe_by_layered_provider) != 0) return -FI_ENODATA;
     if ((flags & FI_SOURCE) != 0 && node == nullptr && service == nullptr) return -FI_EINVAL;

@@ -12,6 +12,7 @@
 #include <span>
 #include <utility>
 
+#include "base/cancel.hpp"
 #include "cntr.hpp"
 #include "dmabuf.hpp"
 #include "domain.hpp"
@@ -227,6 +228,7 @@ int mr_reg(fid* domain, const void* buf, std::size_t len, std::uint64_t access, 
 // The struct grew with libfabric: what the application's has not got is not read. Its first five fields are as old as
 // the call; auth_key came with 1.5, iface with 1.10; what came after 1.18 only advises.
 int mr_regattr(fid* object, const fi_mr_attr* attr, std::uint64_t flags, fid_mr** ret_mr) {
+    const Uncancellable whole;
     if (!is_domain(object) || attr == nullptr) return -FI_EINVAL;
     Domain& domain = domain_of(reinterpret_cast<fid_domain*>(object));
     const std::uint32_t version = domain.fabric.api_version;

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/cancel.hpp"
 #include "collectives.hpp"
 #include "endpoint.hpp"
 #include "params.hpp"
@@ -81,6 +82,7 @@ int Endpoint::connect(nvlf_addr address, Peer*& ret_peer) noexcept {
 // What an application is told of a failed first contact. Limits and shortages may pass, all else will not.
 ssize_t Endpoint::refused(const nvlf_addr& address, int error) noexcept {
     if (error == -EEXIST) return -FI_EAGAIN; // Its offer is on the way to us.
+    const Uncancellable whole;
     FI_WARN_ONCE(&provider, FI_LOG_EP_CTRL, "no channel to endpoint %u on device %u (service %llu): %s\n",
                  address.endpoint, address.device, static_cast<unsigned long long>(address.service),
                  std::strerror(-error));
@@ -138,8 +140,9 @@ void Endpoint::accept_all() noexcept {
         const int e = nvlf_ep_accept(ep, &channel);
         if (e == 0 && adopt(channel) != nullptr) continue;
         to_accept = e == -EMFILE || e == -ENFILE || e == -ENOMEM;
-        if (to_accept)
-            FI_WARN_ONCE(&provider, FI_LOG_EP_CTRL, "a peer's channel cannot be taken yet: %s\n", std::strerror(-e));
+        if (!to_accept) return;
+        const Uncancellable whole;
+        FI_WARN_ONCE(&provider, FI_LOG_EP_CTRL, "a peer's channel cannot be taken yet: %s\n", std::strerror(-e));
         return;
     }
 }

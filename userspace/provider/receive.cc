@@ -9,6 +9,7 @@
 #include <new>
 #include <utility>
 
+#include "base/cancel.hpp"
 #include "collectives.hpp"
 #include "endpoint.hpp"
 #include "provider.hpp"
@@ -505,6 +506,7 @@ const std::byte* Endpoint::read_header(const nvlf_slot& slot, Envelope& ret_mess
 // where its sender still waits for an answer.
 bool Endpoint::refuse(const Envelope& message, const nvlf_slot& slot) noexcept {
     if ((slot.flags & wire::flag_ring) != 0 && !message.peer->rx.payload(slot.len)) return broken(*message.peer);
+    const Uncancellable whole;
     FI_WARN_ONCE(&provider, FI_LOG_EP_DATA, "a message for a receive context that the endpoint does not have\n");
     if (message.rendezvous || message.wants_ack)
         answer(*message.peer, wire::op_ack, wire::Ack{message.id, FI_EADDRNOTAVAIL, 0});

@@ -15,6 +15,7 @@
 #include <new>
 #include <utility>
 
+#include "base/cancel.hpp"
 #include "base/result.hpp"
 #include "nvlf/nvlf.h"
 #include "params.hpp"
@@ -78,6 +79,7 @@ int WaitObject::control(int command, void* arg) const noexcept {
 
 void WaitObject::ring() noexcept {
     if (!event_) return; // FI_WAIT_YIELD looks again anyhow.
+    const Uncancellable whole;
     const std::lock_guard guard{lock_};
     ++rings_;
     unaware_ = sleepers_.load(std::memory_order_relaxed); // Changes under the lock only.
@@ -94,6 +96,7 @@ void WaitObject::signal() noexcept {
 void WaitObject::silence() noexcept {
     std::uint64_t rings = 0;
     if (event_) {
+        const Uncancellable whole;
         [[maybe_unused]] const ssize_t drained = ::read(event_.get(), &rings, sizeof rings);
     }
 }
@@ -199,30 +202,43 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Sleeps on everything that may bring news; false when that was impossible for want of memory.
-bool poll_all(const Waitable& object, int timeout_ms) noexcept try {
+bool poll_all(const Waitable& object, int timeout_ms, const Uncancellable& awake) try {
     std::vector<int> fds{object.wait.event_fd()};
     if (object.endpoints != nullptr && !object.endpoints->wait_fds(fds)) return false;
     std::vector<pollfd> polled;
     polled.reserve(fds.size());
     for (const int fd : fds) polled.push_back({.fd = fd, .events = POLLIN, .revents = 0});
     // Interrupted, timed out or woken: the caller looks again in any case.
-    ::poll(polled.data(), polled.size(), timeout_ms);
+    awake.but_for([&] { ::poll(polled.data(), polled.size(), timeout_ms); });
     return true;
 } catch (const std::bad_alloc&) {
     return false;
 }
 
+// Announced as asleep, from here to its end, be that a cancellation.
+struct Bed {
+    explicit Bed(const Waitable& o) noexcept : object{o}, ticket{o.wait.begin()} {
+        if (object.endpoints != nullptr) object.endpoints->arm();
+    }
+    ~Bed() {
+        if (object.endpoints != nullptr) object.endpoints->disarm();
+        object.wait.end(ticket);
+    }
+    Bed(const Bed&) = delete;
+    Bed& operator=(const Bed&) = delete;
+
+    const Waitable& object;
+    const WaitObject::Ticket ticket;
+};
+
 // One round of sleeping: until there may be something new.
-ssize_t sleep_once(const Waitable& object, Look look, void* self, int timeout_ms) noexcept {
-    const WaitObject::Ticket ticket = object.wait.begin();
-    if (object.endpoints != nullptr) object.endpoints->arm();
+ssize_t sleep_once(const Waitable& object, Look look, void* self, int timeout_ms, const Uncancellable& awake) {
+    const Bed bed{object};
     const ssize_t got = look(self);
     if (got == -FI_EAGAIN && !object.wait.signalled()) {
         const bool busy = object.endpoints != nullptr && object.endpoints->ready();
-        if (busy || !poll_all(object, timeout_ms)) ::sched_yield();
+        if (busy || !poll_all(object, timeout_ms, awake)) ::sched_yield();
     }
-    if (object.endpoints != nullptr) object.endpoints->disarm();
-    object.wait.end(ticket);
     return got;
 }
 
@@ -239,7 +255,8 @@ int Deadline::remaining_ms() const noexcept {
     return static_cast<int>(std::clamp<decltype(left)>(left, 0, INT_MAX));
 }
 
-ssize_t block(const Waitable& object, Look look, void* self, int timeout_ms, ssize_t timed_out) noexcept {
+ssize_t block(const Waitable& object, Look look, void* self, int timeout_ms, ssize_t timed_out) {
+    const Uncancellable awake;
     const Deadline deadline{timeout_ms};
     const Clock::time_point spin_until = Clock::now() + std::chrono::microseconds{params().wait_spin_us};
     bool slept = false;
@@ -256,9 +273,10 @@ ssize_t block(const Waitable& object, Look look, void* self, int timeout_ms, ssi
         const bool sleeps = object.wait.kind() != FI_WAIT_YIELD && object.wait.kind() != FI_WAIT_NONE;
         if (!sleeps || Clock::now() < spin_until) {
             ::sched_yield();
+            awake.but_for([] { ::pthread_testcancel(); });
             continue;
         }
-        got = sleep_once(object, look, self, deadline.remaining_ms());
+        got = sleep_once(object, look, self, deadline.remaining_ms(), awake);
         slept = true;
         if (got != -FI_EAGAIN) {
             object.wait.notify();

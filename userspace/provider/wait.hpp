@@ -130,7 +130,8 @@ struct Waitable {
 
 // A blocking call. Answers what `look` answered, -FI_EAGAIN when signalled, `timed_out` after `timeout_ms` (< 0: never),
 // -FI_ENODEV when there is nothing and the fabric is gone, so that nothing will come.
-[[nodiscard]] ssize_t block(const Waitable& object, Look look, void* self, int timeout_ms, ssize_t timed_out) noexcept;
+// A thread may be cancelled while it sleeps, and unwinds then: the caller must not be noexcept.
+[[nodiscard]] ssize_t block(const Waitable& object, Look look, void* self, int timeout_ms, ssize_t timed_out);
 
 // fi_trywait for one object: 0 when its descriptor may be polled, -FI_EAGAIN when there is something to read (`look` must
 // not take it), -FI_EINVAL when it has none.

@@ -85,21 +85,26 @@ bool WaitSet::fabric_gone() noexcept {
     return false;
 }
 
-int WaitSet::sleep(int timeout_ms) noexcept {
+int WaitSet::sleep(int timeout_ms, const Uncancellable& awake) {
     const int ret = try_wait();
     if (ret == 0) {
+        struct Rise { // Be it by a cancellation.
+            ~Rise() { set.stop_waiting(); }
+            WaitSet& set;
+        } const rise{*this};
         pollfd polled{.fd = epoll_.get(), .events = POLLIN, .revents = 0};
-        ::poll(&polled, 1, timeout_ms); // Interrupted, timed out or woken: the caller looks again in any case.
-        stop_waiting();
+        // Interrupted, timed out or woken: the caller looks again in any case.
+        awake.but_for([&] { ::poll(&polled, 1, timeout_ms); });
     }
     return ret;
 }
 
-int WaitSet::wait(int timeout_ms) noexcept {
+int WaitSet::wait(int timeout_ms) {
+    const Uncancellable awake;
     const Deadline deadline{timeout_ms};
     while (!look()) {
         if (deadline.passed()) return -FI_ETIMEDOUT;
-        if (!epoll_ || sleep(deadline.remaining_ms()) == -FI_EAGAIN) ::sched_yield();
+        if (!epoll_ || sleep(deadline.remaining_ms(), awake) == -FI_EAGAIN) ::sched_yield();
         // Without a carrier the descriptors stay readable for ever, and nothing comes any more.
         else if (fabric_gone() && !look()) return -FI_ENODEV;
     }

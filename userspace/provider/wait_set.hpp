@@ -11,6 +11,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/cancel.hpp"
 #include "base/fd.hpp"
 #include "fabric.hpp"
 #include "wait.hpp"
@@ -33,14 +34,14 @@ struct WaitSet {
     void remove(::fid& member, int fd) noexcept;
     [[nodiscard]] bool empty() noexcept;
 
-    [[nodiscard]] int try_wait() noexcept; // 0: sleep on the descriptor. -FI_EAGAIN: there is something to read.
-    void stop_waiting() noexcept;          // Ends what try_wait began.
-    [[nodiscard]] int wait(int timeout_ms) noexcept;
+    [[nodiscard]] int try_wait() noexcept;  // 0: sleep on the descriptor. -FI_EAGAIN: there is something to read.
+    void stop_waiting() noexcept;           // Ends what try_wait began.
+    [[nodiscard]] int wait(int timeout_ms); // A thread may be cancelled in it.
 
 private:
     [[nodiscard]] bool look() noexcept; // Drives all of them. True: one has news, or was signalled.
     [[nodiscard]] bool fabric_gone() noexcept;
-    [[nodiscard]] int sleep(int timeout_ms) noexcept;
+    [[nodiscard]] int sleep(int timeout_ms, const Uncancellable& awake);
 
     std::mutex lock_;
     std::vector<::fid*> members_;
