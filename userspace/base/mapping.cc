@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <utility>
 
@@ -35,6 +36,12 @@ Result<Mapping> Mapping::map(int fd, std::size_t bytes, Access access) {
     void* data = ::mmap(nullptr, bytes, prot, MAP_SHARED, fd, 0);
     if (data == MAP_FAILED) return last_errno();
     return Mapping{data, bytes};
+}
+
+void Mapping::populate(std::size_t offset, std::size_t bytes) noexcept {
+    const std::size_t skipped = offset % static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    std::byte* const first = static_cast<std::byte*>(data_) + (offset - skipped);
+    static_cast<void>(::madvise(first, bytes + skipped, MADV_POPULATE_WRITE)); // EINVAL before Linux 5.14.
 }
 
 bool sealed(int fd) noexcept {

@@ -31,6 +31,10 @@ public:
     explicit operator bool() const noexcept { return data_ != nullptr; }
     void reset() noexcept;
 
+    // Has the pages of `bytes` at `offset` ready for reads and writes: one system call instead of a fault a page. What the
+    // kernel does not do now, the faults do later. Only of a mapping that is read_write.
+    void populate(std::size_t offset, std::size_t bytes) noexcept;
+
 private:
     Mapping(void* data, std::size_t size) noexcept : data_{data}, size_{size} {}
     void* data_ = nullptr;
