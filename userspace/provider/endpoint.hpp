@@ -340,8 +340,9 @@ struct Endpoint : EpFid {
     std::unordered_map<std::uint64_t, ::nvlf_mem*> published; // By key: registrations in our directory.
 
     Pool<TxOp> tx_ops{tx_limit};
-    std::size_t waiting_ops = 0;    // With all peers.
-    Pool<TxOp> responses{tx_limit}; // Apart: a peer that only asks must not use up what the application sends with.
+    std::size_t waiting_ops = 0;     // With all peers.
+    std::size_t waiting_answers = 0; // Likewise: in their `control`.
+    Pool<TxOp> responses{tx_limit};  // Apart: a peer that only asks must not use up what the application sends with.
 
     Clock::time_point next_look{};             // When to ask whether the carrier still lives.
     fi_addr_t contact_addr = FI_ADDR_NOTAVAIL; // Service that could not be resolved yet,

@@ -68,8 +68,10 @@ struct TxOp : Pooled, ListHook {
 
 // Slots kept back for answers: an application that fills a lane with messages must not keep its own acknowledgements out.
 inline constexpr std::uint32_t control_reserve = 32;
-// Answers that wait for a slot. Past this we stop reading from that peer, who asks faster than it listens.
-inline constexpr std::size_t control_limit = 4096;
+// Answers of an endpoint that wait for a slot. We stop reading from a peer who asks faster than it listens once as many wait
+// for it as others may still have. Until then two of which each owes the other answers must go on reading: nobody else
+// makes room for these. So it is twice what all operations of one peer (tx_limit) can be owed, and 16 MiB.
+inline constexpr std::size_t control_limit = 1U << 18;
 // Results of one initiator's atomic operations that are on their way at a time. Who keeps to it finds the target willing,
 // who does not waits until it has taken some.
 inline constexpr std::size_t result_limit = 1u << 20;

@@ -166,6 +166,7 @@ void Endpoint::accept_all() noexcept {
     (void)source_of(peer); // While it counts as living: what is remembered of the others is not kept up to date.
     peer.state = peer.said_bye ? Peer::State::closed : Peer::State::dead;
     std::erase(live, &peer);
+    waiting_answers -= peer.control.size();
     peer.control.clear();
     peer.streams.clear();
     unshare(peer);

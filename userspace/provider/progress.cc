@@ -40,7 +40,9 @@ void Endpoint::progress() noexcept {
 
 // Takes in up to `limit` slots. True when there was one.
 bool Endpoint::drain(Peer& peer, unsigned limit) noexcept {
-    if (peer.control.size() > control_limit) return false; // It asks faster than it takes our answers.
+    // It asks faster than it takes our answers.
+    if (peer.control.size() + waiting_answers > control_limit) [[unlikely]]
+        return false;
     unsigned taken = 0;
     bool more_room = false; // For the producer.
     nvlf_slot slot;

@@ -110,6 +110,8 @@ TxOp* Endpoint::begin(Peer& peer, const SendRequest& request, TxOp::Kind kind) n
 
 ssize_t Endpoint::send_eager(Peer& peer, const SendRequest& request) noexcept {
     const bool wants_ack = (request.flags & acknowledged_flags) != 0;
+    if (wants_ack && !peer.control.empty()) [[unlikely]]
+        return -FI_EAGAIN; // As with one-sided operations: who does not get rid of its answers asks for none.
     const std::size_t header = ((request.flags & FI_REMOTE_CQ_DATA) != 0 ? sizeof(std::uint64_t) : 0) +
                                (wants_ack ? sizeof(std::uint64_t) : 0) +
                                (request.target != 0 ? sizeof(std::uint64_t) : 0);
@@ -131,6 +133,7 @@ ssize_t Endpoint::send_eager(Peer& peer, const SendRequest& request) noexcept {
 }
 
 ssize_t Endpoint::send_large(Peer& peer, const SendRequest& request) noexcept {
+    if (!peer.control.empty()) return -FI_EAGAIN; // Likewise.
     const bool in_one_piece = request.from.count == 1;
     if (const Errno e = peer.tx.room(in_one_piece ? 0 : sizeof(wire::Pieces), control_reserve); e.failed())
         return no_room(peer, e);
@@ -168,6 +171,7 @@ void Endpoint::answer(Peer& peer, const nvlf_slot& slot) noexcept {
     if (!peer.control.empty() || peer.tx.room(0).failed()) {
         try {
             peer.control.push_back(slot);
+            ++waiting_answers;
         } catch (const std::bad_alloc&) {
             fail_peer(peer, FI_ENOMEM); // The peer would wait for ever.
         }
@@ -191,6 +195,7 @@ void Endpoint::pump(Peer& peer) noexcept {
     while (!peer.control.empty() && !peer.tx.room(0).failed()) {
         push_slot(peer.tx, peer.control.front());
         peer.control.pop_front();
+        --waiting_answers;
     }
     while (!peer.streams.empty()) {
         TxOp& op = peer.streams.front();

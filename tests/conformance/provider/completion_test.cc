@@ -2,6 +2,7 @@
 //
 // Completion levels: when a transmit says that it is done. And sources that nobody knows.
 #define BOOST_TEST_MODULE completion
+#include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <array>
@@ -13,6 +14,7 @@ namespace nvlf::test {
 namespace {
 
 BOOST_TEST_GLOBAL_FIXTURE(OwnFabric);
+namespace data = boost::unit_test::data;
 
 ssize_t send_with(Side& from, fi_addr_t to, const std::vector<char>& bytes, std::uint64_t flags, void* context) {
     iovec iov{const_cast<char*>(bytes.data()), bytes.size()};
@@ -92,6 +94,73 @@ fi_cq_err_entry failure_of(Side& from, Side& to) {
     }
     BOOST_FAIL("nothing came in 20 s");
     return {};
+}
+
+// Both send as fast as they can, and each message is owed an answer, for which their lanes have no room.
+struct Flood {
+    static constexpr std::size_t many = 20'000;
+    explicit Flood(std::size_t bytes) : out(pattern(bytes, 1)), in(bytes) {}
+
+    // As many as go.
+    void send(Side& from, fi_addr_t to, std::size_t& sent) const {
+        while (sent < many && send_with(from, to, out, FI_DELIVERY_COMPLETE, nullptr) == 0) ++sent;
+    }
+    void receive(Side& at) {
+        for (std::size_t i = 0; i < many; ++i)
+            check(fi_recv(at.ep.get(), in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, nullptr), "recv");
+    }
+    static std::size_t completed(Side& side) {
+        std::size_t count = 0;
+        while (const auto event = poll(side.cq.get())) {
+            BOOST_REQUIRE_EQUAL(event->error, 0);
+            ++count;
+        }
+        return count;
+    }
+    TwoEndpoints two;
+    std::vector<char> out, in;
+};
+
+BOOST_DATA_TEST_CASE(two_that_flood_each_other_with_messages_that_want_an_answer_both_get_through,
+                     data::make({std::size_t{8}, std::size_t{4000}, std::size_t{20'000}}), bytes) {
+    Flood flood{bytes};
+    auto& [a, b, to_b, to_a] = flood.two;
+    flood.receive(a);
+    flood.receive(b);
+    std::size_t by_a = 0, by_b = 0, done = 0;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{60};
+    while (done < 4 * Flood::many && std::chrono::steady_clock::now() < deadline) {
+        flood.send(a, to_b, by_a);
+        done += Flood::completed(a);
+        flood.send(b, to_a, by_b);
+        done += Flood::completed(b);
+    }
+    BOOST_TEST(done == 4 * Flood::many);
+}
+
+// The same, but all answers are owed at once, when the lanes are full.
+BOOST_DATA_TEST_CASE(receives_that_come_late_owe_more_answers_than_fit_and_all_get_through,
+                     data::make({std::size_t{8}, std::size_t{20'000}}), bytes) {
+    Flood flood{bytes};
+    auto& [a, b, to_b, to_a] = flood.two;
+    std::size_t by_a = 0, by_b = 0, done = 0;
+    while (by_a < 10'000 || by_b < 10'000) {
+        flood.send(a, to_b, by_a);
+        flood.send(b, to_a, by_b);
+        if (by_a < 10'000) (void)fi_cq_read(b.cq.get(), nullptr, 0);
+        if (by_b < 10'000) (void)fi_cq_read(a.cq.get(), nullptr, 0);
+    }
+    flood.send(a, to_b, by_a);
+    flood.send(b, to_a, by_b);
+    flood.receive(a);
+    flood.receive(b);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{60};
+    while (done < 4 * Flood::many && std::chrono::steady_clock::now() < deadline) {
+        done += Flood::completed(a) + Flood::completed(b);
+        flood.send(a, to_b, by_a);
+        flood.send(b, to_a, by_b);
+    }
+    BOOST_TEST(done == 4 * Flood::many);
 }
 
 BOOST_AUTO_TEST_CASE(a_message_of_an_unknown_source_is_an_error_that_brings_its_address) {
