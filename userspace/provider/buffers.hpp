@@ -16,11 +16,11 @@ namespace nvlf::ofi {
 inline constexpr std::size_t iov_limit = 4;
 
 struct Buffers {
+    std::size_t count = 0;
+    std::size_t total = 0;
     // The first `count`, and the first one always: most lists have one entry, and to clear or copy the others of each
     // request takes longer than to move eight bytes.
     std::array<iovec, iov_limit> iov;
-    std::size_t count = 0;
-    std::size_t total = 0;
 
     Buffers() noexcept { iov[0] = {}; }
     Buffers(const Buffers& other) noexcept { *this = other; }

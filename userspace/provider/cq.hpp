@@ -53,7 +53,17 @@ public:
     void push(const Completion& completion) noexcept {
         if (tail_ - head_ >= mask_ && !make_room()) [[unlikely]]
             return;
-        ring_[tail_++ & mask_] = {completion, nullptr};
+        // One by one: a completion that is put together on the stack and copied as a whole is read back before it is written.
+        Entry& entry = ring_[tail_ & mask_];
+        entry.completion.context = completion.context;
+        entry.completion.flags = completion.flags;
+        entry.completion.len = completion.len;
+        entry.completion.buf = completion.buf;
+        entry.completion.data = completion.data;
+        entry.completion.tag = completion.tag;
+        entry.completion.source = completion.source;
+        entry.failure = nullptr;
+        ++tail_;
     }
     void push_error(const Failure& failure) noexcept;
 

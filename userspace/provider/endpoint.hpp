@@ -9,6 +9,7 @@
 //   scalable_ep.cc shared_context.cc   several contexts of one endpoint, one of several endpoints
 //   peers.cc     first contact, acceptance, death
 //   send.cc      messages out: eager, rendezvous, streams, answers
+//   express.hpp  the short way of a small message, out and in
 //   receive.cc   receives posted, matched, filled; multi-receive
 //   fetch.cc     large messages copied by their receiver
 //   direct.cc    reads and writes on fabric memory, by the initiator alone
@@ -134,6 +135,7 @@ struct Endpoint : EpFid {
 
     // send.cc, onesided.cc, update.cc: 0 or -FI_E*
     [[nodiscard]] ssize_t send(const SendRequest& request) noexcept;
+    [[nodiscard]] inline bool send_express(const ExpressSend& message) noexcept; // express.hpp
     [[nodiscard]] ssize_t one_sided(const RmaRequest& request) noexcept;
     [[nodiscard]] ssize_t atomic(const AtomicRequest& request) noexcept;
 
@@ -213,6 +215,7 @@ struct Endpoint : EpFid {
     }
     [[nodiscard]] const std::byte* read_header(const nvlf_slot& slot, Envelope& ret_message) noexcept;
     [[nodiscard]] bool refuse(const Envelope& message, const nvlf_slot& slot) noexcept;
+    [[nodiscard]] inline bool take_express(Peer& peer, const nvlf_slot& slot) noexcept; // express.hpp
     [[nodiscard]] bool on_msg(Peer& peer, const nvlf_slot& slot) noexcept;
     [[nodiscard]] bool on_rts(Peer& peer, const nvlf_slot& slot) noexcept;
     [[nodiscard]] bool on_data(Peer& peer, const nvlf_slot& slot) noexcept;

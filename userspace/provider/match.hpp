@@ -38,7 +38,7 @@ struct Envelope {
 };
 
 // A receive: posted, or taking the pieces of a large message.
-struct RxOp : Pooled, ListHook {
+struct alignas(64) RxOp : Pooled, ListHook { // What a small message needs, which most are, lies in the first two lines.
     void* context = nullptr;
     std::uint64_t flags = 0; // FI_COMPLETION, FI_MULTI_RECV, ... as they hold for this receive.
     std::uint64_t tag = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // msg.cc - fi_msg(3): untagged messages.
 #include "calls.hpp"
+#include "express.hpp"
 #include "none.hpp"
 
 namespace nvlf::ofi {
@@ -24,7 +25,9 @@ ssize_t msg_recvmsg(fid_ep* ep, const fi_msg* msg, std::uint64_t flags) {
 }
 
 ssize_t msg_send(fid_ep* ep, const void* buf, std::size_t len, void*, fi_addr_t dest, void* context) {
-    SendRequest r{.to = dest, .flags = ep_fid_of(ep).tx_flags, .context = context};
+    const EpFid& from = ep_fid_of(ep);
+    if (from.endpoint->send_express({buf, len, dest, 0, from.tx_flags, context, from.tx, false, false})) return 0;
+    SendRequest r{.to = dest, .flags = from.tx_flags, .context = context};
     r.from.set(buf, len);
     return call_send(ep, r);
 }
@@ -41,6 +44,8 @@ ssize_t msg_sendmsg(fid_ep* ep, const fi_msg* msg, std::uint64_t flags) {
 }
 
 ssize_t msg_inject(fid_ep* ep, const void* buf, std::size_t len, fi_addr_t dest) {
+    const EpFid& from = ep_fid_of(ep);
+    if (from.endpoint->send_express({buf, len, dest, 0, FI_INJECT, nullptr, from.tx, false, true})) return 0;
     SendRequest r{.to = dest, .flags = FI_INJECT, .silent = true};
     r.from.set(buf, len);
     return call_send(ep, r);

@@ -8,6 +8,7 @@
 
 #include "collectives.hpp"
 #include "endpoint.hpp"
+#include "express.hpp"
 #include "params.hpp"
 
 namespace nvlf::ofi {
@@ -41,7 +42,7 @@ void Endpoint::progress() noexcept {
 // Takes in up to `limit` slots. True when there was one.
 bool Endpoint::drain(Peer& peer, unsigned limit) noexcept {
     // It asks faster than it takes our answers.
-    if (peer.control.size() + waiting_answers > control_limit) [[unlikely]]
+    if (waiting_answers != 0 && peer.control.size() + waiting_answers > control_limit) [[unlikely]]
         return false;
     unsigned taken = 0;
     bool more_room = false; // For the producer.
@@ -76,7 +77,7 @@ void Endpoint::drain_all() noexcept {
 
 bool Endpoint::dispatch(Peer& peer, const nvlf_slot& slot) noexcept {
     switch (slot.op) {
-    case wire::op_msg: return on_msg(peer, slot);
+    case wire::op_msg: return take_express(peer, slot) || on_msg(peer, slot);
     case wire::op_rts: return on_rts(peer, slot);
     case wire::op_cts: on_cts(peer, slot); return true;
     case wire::op_data: return on_data(peer, slot);

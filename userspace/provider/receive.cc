@@ -104,7 +104,9 @@ RxOp* RxContext::prepare(const ReceiveRequest& request) noexcept {
     op->source = FI_ADDR_UNSPEC;
     op->to = request.to;
     op->parent = nullptr;
-    op->message = Envelope{.tagged = request.tagged};
+    // What is asked of a receive that has no message yet; the rest comes with the message.
+    op->message.tagged = request.tagged;
+    op->message.collective = op->message.rendezvous = false;
     op->wanted = op->got = op->used = 0;
     op->pending = 0;
     op->retired = false;

@@ -49,6 +49,19 @@ struct SendRequest {
     [[nodiscard]] bool writes() const noexcept { return false; }
 };
 
+// A message for the short way (express.hpp): in one buffer, and without what a SendRequest may ask for beside.
+struct ExpressSend {
+    const void* buffer;
+    std::size_t bytes;
+    fi_addr_t to;
+    std::uint64_t tag;
+    std::uint64_t flags;
+    void* context;
+    TxContext* tx;
+    bool tagged;
+    bool silent;
+};
+
 // A one-sided operation.
 struct RmaRequest {
     Buffers local{};

@@ -22,6 +22,7 @@
 #include "ep_fid.hpp"
 #include "lock.hpp"
 #include "match.hpp"
+#include "nvlf/lane.h"
 #include "pool.hpp"
 #include "work_queue.hpp"
 
@@ -120,6 +121,8 @@ struct RxContext {
     void leave(RxBinding& binding) noexcept;
 
     [[nodiscard]] MatchQueue& queue(bool tagged) noexcept { return tagged ? tagged_queue : msg_queue; }
+    [[nodiscard]] inline bool take_express(Peer& peer, const RxBinding& binding,
+                                           const nvlf_slot& slot) noexcept; // express.hpp
     [[nodiscard]] RxOp* match(const Envelope& message) noexcept;
     bool deliver(RxOp& op, const Envelope& message, std::span<const std::byte> payload) noexcept;
     void end_large(RxOp& op, int error) noexcept;

@@ -121,6 +121,7 @@ ssize_t Endpoint::send_eager(Peer& peer, const SendRequest& request) noexcept {
         return no_room(peer, e);
     if (!wants_ack) [[likely]] {
         write_msg(peer.tx, request, 0, in_ring);
+        peer.tx.run_ahead(peer.rx.consumed());
         nvlf_channel_notify(peer.channel);
         request.tx->complete(request.completes_as(), request.flags, request.context, request.silent);
         return 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // tagged.cc - fi_tagged(3): messages that carry a tag, and receives that select by it.
 #include "calls.hpp"
+#include "express.hpp"
 #include "none.hpp"
 
 namespace nvlf::ofi {
@@ -42,7 +43,9 @@ ssize_t tagged_recvmsg(fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags
 
 ssize_t tagged_send(fid_ep* ep, const void* buf, std::size_t len, void*, fi_addr_t dest, std::uint64_t tag,
                     void* context) {
-    SendRequest r{.to = dest, .tag = tag, .flags = ep_fid_of(ep).tx_flags, .context = context, .tagged = true};
+    const EpFid& from = ep_fid_of(ep);
+    if (from.endpoint->send_express({buf, len, dest, tag, from.tx_flags, context, from.tx, true, false})) return 0;
+    SendRequest r{.to = dest, .tag = tag, .flags = from.tx_flags, .context = context, .tagged = true};
     r.from.set(buf, len);
     return call_send(ep, r);
 }
@@ -65,6 +68,8 @@ ssize_t tagged_sendmsg(fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags
 }
 
 ssize_t tagged_inject(fid_ep* ep, const void* buf, std::size_t len, fi_addr_t dest, std::uint64_t tag) {
+    const EpFid& from = ep_fid_of(ep);
+    if (from.endpoint->send_express({buf, len, dest, tag, FI_INJECT, nullptr, from.tx, true, true})) return 0;
     SendRequest r{.to = dest, .tag = tag, .flags = FI_INJECT, .tagged = true, .silent = true};
     r.from.set(buf, len);
     return call_send(ep, r);
