@@ -8,7 +8,9 @@
 #include <fstream>
 #include <map>
 #include <stdexcept>
+#include <system_error>
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 namespace nvlf::test {
@@ -40,6 +42,12 @@ std::size_t open_descriptors(pid_t pid) {
 
 std::uint64_t resident_kib(pid_t pid) { return status_kib(pid, "VmRSS"); }
 std::uint64_t resident_shared_kib(pid_t pid) { return status_kib(pid, "RssShmem"); }
+
+std::uint64_t page_faults() {
+    rusage usage{};
+    if (::getrusage(RUSAGE_THREAD, &usage) != 0) throw std::system_error{errno, std::generic_category(), "getrusage"};
+    return static_cast<std::uint64_t>(usage.ru_minflt);
+}
 
 std::set<std::string> shm_files() {
     std::set<std::string> names;
