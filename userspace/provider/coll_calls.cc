@@ -132,6 +132,7 @@ ssize_t start(fid_ep* fid, const Call& call) noexcept try {
     if (ep.collectives->operations >= operations_limit) return -FI_EAGAIN;
     EpFid& caller = ep_fid_of(fid);
     ep.collectives->start(*group, plan(call, *group, root), *caller.tx, call.context, call.flags | caller.tx_flags);
+    ep.domain.work.stir();
     return 0;
 } catch (const std::bad_alloc&) {
     return -FI_ENOMEM;
@@ -300,7 +301,9 @@ int join_collective(fid_ep* fid, const void* address, std::uint64_t flags, fid_m
     if (wanted == nullptr || wanted->set == nullptr || ret_mc == nullptr) return -FI_EINVAL;
     if (ep.inherited()) return -FI_EOPBADSTATE;
     const std::lock_guard guard{ep.lock()};
-    return ep.collectives->join(wanted->coll_addr, av_set_of(wanted->set), ret_mc, context);
+    const int ret = ep.collectives->join(wanted->coll_addr, av_set_of(wanted->set), ret_mc, context);
+    ep.domain.work.stir();
+    return ret;
 }
 
 int query_collective(fid_domain*, enum fi_collective_op collective, fi_collective_attr* attr,

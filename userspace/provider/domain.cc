@@ -129,6 +129,7 @@ int fabric_id(nvlf_fabric* open, std::uint64_t& ret_id) noexcept {
 } // namespace
 
 Domain::~Domain() {
+    thread.reset(); // It looks at the fabric.
     if (eq != nullptr) eq->refs.fetch_sub(1, std::memory_order_acq_rel);
     fabric.refs.fetch_sub(1, std::memory_order_acq_rel);
     // Endpoints hold memory and channels of the fabric; they are gone, or refs would not have let us come here.
@@ -146,6 +147,10 @@ bool Domain::add_endpoint(Endpoint& endpoint) noexcept try {
         while (i-- > 0) drivers_[i]->remove_endpoint(endpoint);
         return false;
     }
+    if (thread != nullptr && thread->add(endpoint) != 0) {
+        for (Cntr* cntr : drivers_) cntr->remove_endpoint(endpoint);
+        return false;
+    }
     endpoints_.push_back(&endpoint);
     for (const Mr* mr : known) endpoint_mr_changed(endpoint, *mr, true);
     return true;
@@ -157,6 +162,7 @@ void Domain::remove_endpoint(Endpoint& endpoint) noexcept {
     const std::lock_guard guard{endpoints_lock_};
     if (std::erase(endpoints_, &endpoint) == 0) return;
     for (Cntr* cntr : drivers_) cntr->remove_endpoint(endpoint);
+    if (thread != nullptr) thread->remove(endpoint);
 }
 
 int Domain::drive_with(Cntr& cntr) noexcept try {
@@ -227,9 +233,19 @@ int domain_open(fid_fabric* fid, fi_info* info, fid_domain** ret_domain, void* c
     std::uint64_t id = 0;
     if (const int ret = fabric_id(open.get(), id); ret != 0) return ret;
 
-    auto domain = std::make_unique<Domain>(fabric, open.get(), device,
-                                           attr.threading != FI_THREAD_UNSPEC ? attr.threading : FI_THREAD_SAFE,
+    const bool automatic =
+        progress_for(attr.control_progress) == FI_PROGRESS_AUTO || progress_for(attr.data_progress) == FI_PROGRESS_AUTO;
+    std::unique_ptr<ProgressThread> thread;
+    if (automatic) {
+        if (const int ret = ProgressThread::start(open.get(), thread); ret != 0) {
+            FI_WARN(&provider, FI_LOG_DOMAIN, "no thread for automatic progress: %s\n", fi_strerror(-ret));
+            return ret;
+        }
+    }
+    auto domain = std::make_unique<Domain>(fabric, open.get(), device, attr.threading == FI_THREAD_DOMAIN && !automatic,
                                            mr_mode_bits(attr.mr_mode), info->caps);
+    domain->work.thread = thread.get();
+    domain->thread = std::move(thread);
     static_cast<void>(open.release()); // The domain closes it.
     fabric.refs.fetch_add(1, std::memory_order_acq_rel);
     domain->fabric_id = id;

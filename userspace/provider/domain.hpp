@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -26,12 +27,13 @@ inline constexpr int cntrs_per_domain = 65536;
 struct Eq;
 
 struct Domain {
-    Domain(Fabric& f, nvlf_fabric* open, std::uint32_t dev, enum fi_threading thr, std::uint64_t mode,
+    // `one_thread`: one thread at a time is in the domain's objects.
+    Domain(Fabric& f, nvlf_fabric* open, std::uint32_t dev, bool one_thread, std::uint64_t mode,
            std::uint64_t capabilities) noexcept
         : fabric{f},
           nvlf{open},
           device{dev},
-          threading{thr},
+          serialised{one_thread},
           mr_mode{mode},
           caps{capabilities},
           mrs{locks(), (mode & FI_MR_VIRT_ADDR) != 0} {}
@@ -41,7 +43,7 @@ struct Domain {
     Fabric& fabric;
     nvlf_fabric* const nvlf; // Owned: closed with the domain.
     const std::uint32_t device;
-    const enum fi_threading threading;
+    const bool serialised;
     const std::uint64_t mr_mode;   // FI_MR_* bits, never the old enumeration.
     const std::uint64_t caps;      // FI_* capabilities for which fi_domain was called.
     std::uint32_t addr_format = 0; // Of its vectors and endpoints: addr_nvlf or FI_SOCKADDR_IN.
@@ -54,8 +56,9 @@ struct Domain {
     MrTable mrs;
     std::atomic<bool> counted_mrs{false}; // Ever was a counter bound to one.
     WorkQueue work{locks()};
+    std::unique_ptr<ProgressThread> thread; // Only with FI_PROGRESS_AUTO.
 
-    [[nodiscard]] bool locks() const noexcept { return threading != FI_THREAD_DOMAIN; }
+    [[nodiscard]] bool locks() const noexcept { return !serialised; }
 
     // Endpoints that are told of registrations (endpoint_mr_changed). A new one hears at once of those that exist. False:
     // no memory, and nothing happened.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // endpoint_api.hpp - what the queues, the counters and the domain ask of an endpoint, and nothing more.
 //
-// Progress is manual: it happens in the application's own calls on completion objects. These know endpoints only by
-// this file, endpoints know them by cq.hpp, cntr.hpp and domain.hpp.
+// Progress happens in calls on completion objects, or in those of the thread that stands for them (progress_thread.hpp).
+// These know endpoints only by this file, endpoints know them by cq.hpp, cntr.hpp and domain.hpp.
 #pragma once
 
 #include <rdma/fi_endpoint.h>

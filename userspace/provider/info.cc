@@ -11,6 +11,7 @@
 #include "cntr.hpp"
 #include "cq.hpp"
 #include "mr.hpp"
+#include "params.hpp"
 #include "provider.hpp"
 
 namespace nvlf::ofi {
@@ -60,9 +61,10 @@ int thread_level(enum fi_threading threading) noexcept {
     return 0;
 }
 
-// We progress in the application's calls. 3 is FI_PROGRESS_CONTROL_UNIFIED of libfabric 2, which asks for less.
+// 3 is FI_PROGRESS_CONTROL_UNIFIED of libfabric 2, which asks for less than manual progress.
 bool progress_ok(enum fi_progress progress) noexcept {
-    return progress == FI_PROGRESS_UNSPEC || progress == FI_PROGRESS_MANUAL || static_cast<int>(progress) == 3;
+    return progress == FI_PROGRESS_UNSPEC || progress == FI_PROGRESS_AUTO || progress == FI_PROGRESS_MANUAL ||
+           static_cast<int>(progress) == 3;
 }
 
 bool mr_mode_ok(std::uint32_t version, int mode) noexcept {
@@ -160,8 +162,8 @@ void fill_domain(std::uint32_t version, const fi_domain_attr* hints, fi_domain_a
     const fi_domain_attr none{};
     const fi_domain_attr& want = hints != nullptr ? *hints : none;
     attr.threading = or_ours(want.threading, FI_THREAD_SAFE);
-    attr.control_progress = or_ours(want.control_progress, FI_PROGRESS_MANUAL);
-    attr.data_progress = or_ours(want.data_progress, FI_PROGRESS_MANUAL);
+    attr.control_progress = progress_for(want.control_progress);
+    attr.data_progress = progress_for(want.data_progress);
     attr.resource_mgmt = FI_RM_ENABLED;
     attr.av_type = or_ours(want.av_type, FI_AV_UNSPEC);
     attr.mr_mode = granted_mr_mode(version, want.mr_mode, caps);
@@ -273,6 +275,11 @@ void fill_info(std::uint32_t version, const fi_info* hints, fi_info& info) noexc
     fill_ep(hints != nullptr ? hints->ep_attr : nullptr, *info.ep_attr, info.caps, order);
     fill_tx(hints != nullptr ? hints->tx_attr : nullptr, *info.tx_attr, info.caps, order);
     fill_rx(hints != nullptr ? hints->rx_attr : nullptr, *info.rx_attr, info.caps, order);
+}
+
+// An application that expects manual progress does with automatic one as well.
+enum fi_progress progress_for(enum fi_progress wanted) noexcept {
+    return params().progress_thread ? FI_PROGRESS_AUTO : wanted != FI_PROGRESS_UNSPEC ? wanted : FI_PROGRESS_MANUAL;
 }
 
 std::uint64_t mr_mode_bits(int mr_mode) noexcept {

@@ -77,6 +77,10 @@ void fill_info(std::uint32_t version, const fi_info* hints, fi_info& info) noexc
 void fill_tx_attr(fi_tx_attr& attr, std::uint64_t caps, std::uint64_t order) noexcept;
 void fill_rx_attr(fi_rx_attr& attr, std::uint64_t caps) noexcept;
 
+// What an application gets that wants this progress. FI_PROGRESS_AUTO costs a thread (progress_thread.hpp): it must be asked
+// for, in the hints or by FI_NVLF_PROGRESS_THREAD.
+[[nodiscard]] enum fi_progress progress_for(enum fi_progress wanted) noexcept;
+
 // The FI_MR_* bits that an application's mr_mode asks for, the old enumeration (FI_MR_BASIC, FI_MR_SCALABLE) resolved.
 [[nodiscard]] std::uint64_t mr_mode_bits(int mr_mode) noexcept;
 

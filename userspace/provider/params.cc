@@ -35,6 +35,18 @@ void take(const char* name, T& value, Bounds bounds, const char* help) noexcept 
     value = static_cast<T>(number);
 }
 
+void take(const char* name, bool& value, const char* help) noexcept {
+    fi_param_define(&provider, name, FI_PARAM_STRING, "%s, 0 or 1 (default: %d)", help, value ? 1 : 0);
+    char* text = nullptr;
+    if (fi_param_get_str(&provider, name, &text) != 0 || text == nullptr) return;
+    if (std::strcmp(text, "0") != 0 && std::strcmp(text, "1") != 0) {
+        FI_WARN(&provider, FI_LOG_CORE, "parameter %s is '%s': neither 0 nor 1; %d is used\n", name, text,
+                value ? 1 : 0);
+        return;
+    }
+    value = text[0] == '1';
+}
+
 } // namespace
 
 bool parse_size(const char* text, std::size_t& ret_size) noexcept {
@@ -86,6 +98,8 @@ void params_init() noexcept {
          "Bytes from which a one-sided transfer on ordinary memory is copied by its initiator instead of sent");
     take("share_from", values.share_from, {8192, max_msg_size},
          "Bytes from which a message that its receiver copies from its sender's memory is copied by both of them");
+    take("progress_thread", values.progress_thread,
+         "Automatic progress, by a thread, for applications that did not ask for it, too");
     take("connect_timeout_ms", values.connect_timeout_ms, {0, 3'600'000},
          "Milliseconds that an operation waits for a peer which was named by service and is not there yet");
 }

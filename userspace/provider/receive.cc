@@ -80,7 +80,9 @@ ssize_t RxContext::receive(const ReceiveRequest& request) noexcept {
     if (!queue.unexpected.empty()) [[unlikely]] {
         while (Unexpected* message = find_unexpected(request)) {
             queue.unexpected.erase(queue.unexpected.iterator_to(*message));
-            if (!consume(*op, *message)) return 0;
+            const bool takes_more = consume(*op, *message);
+            store.work.stir(); // A large one is to be fetched.
+            if (!takes_more) return 0;
         }
     }
     int error = 0;
@@ -228,6 +230,7 @@ ssize_t RxContext::claim(const ReceiveRequest& request) noexcept {
         }
         if (op != nullptr) {
             (void)consume(*op, u);
+            store.work.stir();
             return 0;
         }
         drop(u);

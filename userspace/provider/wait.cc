@@ -187,12 +187,20 @@ bool EndpointList::ready() noexcept {
     return std::any_of(items_.begin(), items_.end(), [](const Item& i) { return endpoint_ready(*i.endpoint); });
 }
 
-bool EndpointList::wait_fds(std::vector<int>& ret_fds) noexcept try {
+bool EndpointList::wait_fds(std::vector<pollfd>& ret_polled) noexcept try {
     const std::lock_guard guard{lock_};
     for (const Item& item : items_) {
-        if (const int fd = endpoint_wait_fd(*item.endpoint); fd >= 0) ret_fds.push_back(fd);
+        if (const int fd = endpoint_wait_fd(*item.endpoint); fd >= 0)
+            ret_polled.push_back({.fd = fd, .events = POLLIN, .revents = 0});
     }
     return true;
+} catch (const std::bad_alloc&) {
+    return false;
+}
+
+bool news_of(const Waitable& object, std::vector<pollfd>& ret_polled) noexcept try {
+    ret_polled.assign(1, {.fd = object.wait.event_fd(), .events = POLLIN, .revents = 0});
+    return object.endpoints == nullptr || object.endpoints->wait_fds(ret_polled);
 } catch (const std::bad_alloc&) {
     return false;
 }
@@ -202,17 +210,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Sleeps on everything that may bring news; false when that was impossible for want of memory.
-bool poll_all(const Waitable& object, int timeout_ms, const Uncancellable& awake) try {
-    std::vector<int> fds{object.wait.event_fd()};
-    if (object.endpoints != nullptr && !object.endpoints->wait_fds(fds)) return false;
+bool poll_all(const Waitable& object, int timeout_ms, const Uncancellable& awake) {
     std::vector<pollfd> polled;
-    polled.reserve(fds.size());
-    for (const int fd : fds) polled.push_back({.fd = fd, .events = POLLIN, .revents = 0});
+    if (!news_of(object, polled)) return false;
     // Interrupted, timed out or woken: the caller looks again in any case.
     awake.but_for([&] { ::poll(polled.data(), polled.size(), timeout_ms); });
     return true;
-} catch (const std::bad_alloc&) {
-    return false;
 }
 
 // Announced as asleep, from here to its end, be that a cancellation.

@@ -109,7 +109,7 @@ public:
     void disarm() noexcept;
     [[nodiscard]] bool ready() noexcept;
     // Appends the descriptors on which a sleeper polls. False: no memory.
-    [[nodiscard]] bool wait_fds(std::vector<int>& ret_fds) noexcept;
+    [[nodiscard]] bool wait_fds(std::vector<pollfd>& ret_polled) noexcept;
 
 private:
     struct Item {
@@ -127,6 +127,9 @@ struct Waitable {
     EndpointList* endpoints; // nullptr: none drives it.
     nvlf_fabric* fabric;     // nullptr: it does not depend on one.
 };
+
+// The descriptors on which one polls who sleeps until there may be news. False: no memory.
+[[nodiscard]] bool news_of(const Waitable& object, std::vector<pollfd>& ret_polled) noexcept;
 
 // A blocking call. Answers what `look` answered, -FI_EAGAIN when signalled, `timed_out` after `timeout_ms` (< 0: never),
 // -FI_ENODEV when there is nothing and the fabric is gone, so that nothing will come.

@@ -133,6 +133,7 @@ void WorkQueue::fire_due() noexcept {
     due_.splice(due_.begin(), later);
     any_due_.store(!due_.empty(), std::memory_order_relaxed);
     firing_ = false;
+    if (due()) stir();
 }
 
 void WorkQueue::ended(Work& work) noexcept {

@@ -19,6 +19,7 @@
 #include <type_traits>
 
 #include "lock.hpp"
+#include "progress_thread.hpp"
 
 struct fi_deferred_work;
 
@@ -66,6 +67,13 @@ public:
             fire_due();
     }
     [[nodiscard]] bool due() const noexcept { return any_due_.load(std::memory_order_relaxed); }
+    // There is something to do now of which no peer will tell. Who else goes on with it than the application's own calls:
+    // the thread of a domain with automatic progress, if it is one.
+    void stir() noexcept {
+        if (thread != nullptr) [[unlikely]]
+            thread->stir();
+    }
+    ProgressThread* thread = nullptr;
     // Deferred work that was started is over, its counters told.
     void ended(Work& work) noexcept;
 

@@ -65,6 +65,7 @@ struct SideOptions {
     int imposed_mr_mode = 0;   // Set in the info although fi_getinfo left it out.
     std::uint64_t counted = 0; // FI_SEND, FI_RECV, ...: bound to a counter each.
     enum fi_threading threading = FI_THREAD_DOMAIN;
+    enum fi_progress progress = FI_PROGRESS_UNSPEC;
     std::string device{};  // Domain name; empty: the first.
     std::string service{}; // Of its address; empty: it has none that is known beforehand.
     std::uint32_t version = FI_VERSION(1, 17);
@@ -81,6 +82,8 @@ public:
         hints->ep_attr->type = FI_EP_RDM;
         hints->domain_attr->mr_mode = options.mr_mode;
         hints->domain_attr->threading = options.threading;
+        hints->domain_attr->control_progress = options.progress;
+        hints->domain_attr->data_progress = options.progress;
         hints->tx_attr->op_flags = options.op_flags;
         hints->tx_attr->msg_order = options.msg_order;
         hints->fabric_attr->prov_name = ::strdup("nvlf");
