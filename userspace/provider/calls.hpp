@@ -8,6 +8,7 @@
 #include <rdma/fi_errno.h>
 
 #include "endpoint.hpp"
+#include "params.hpp"
 
 namespace nvlf::ofi {
 
@@ -36,7 +37,7 @@ inline constexpr std::uint64_t send_flags_known = FI_REMOTE_CQ_DATA | FI_COMPLET
     }
     if (request.from.total > max_msg_size) [[unlikely]]
         return -FI_EMSGSIZE;
-    if ((request.flags & FI_INJECT) != 0 && request.from.total > inject_limit) [[unlikely]]
+    if ((request.flags & FI_INJECT) != 0 && request.from.total > inject_limit + params().msg_prefix) [[unlikely]]
         return -FI_EMSGSIZE;
     request.tx = from.tx;
     request.target = from.endpoint->target_of(request.to);

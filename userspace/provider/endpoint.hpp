@@ -65,7 +65,7 @@ namespace nvlf::ofi {
 inline constexpr std::size_t inject_limit = inject_size;
 // Largest message that is pushed without asking; above it a receive must be waiting first.
 inline constexpr std::size_t eager_limit = 16384;
-static_assert(inject_limit <= eager_limit && eager_limit <= piece_bytes);
+static_assert(inject_limit + max_msg_prefix <= eager_limit && eager_limit <= piece_bytes);
 // Bytes of the elements of one atomic operation: both its operands fit a piece.
 inline constexpr std::size_t atomic_limit = piece_bytes / 2;
 // Operations of one endpoint that have not ended.

@@ -244,6 +244,16 @@ void fill_rx(const fi_rx_attr* hints, fi_rx_attr& attr, std::uint64_t caps, std:
     attr.iov_limit = or_ours(want.iov_limit, iov_limit);
 }
 
+// We need no prefix, but an application that can give one is a thing to test. It travels with the message: nobody may look
+// at what is in it.
+void ask_for_prefix(fi_info& info) noexcept {
+    if (params().msg_prefix == 0) return;
+    info.mode |= FI_MSG_PREFIX;
+    info.tx_attr->mode |= FI_MSG_PREFIX;
+    info.rx_attr->mode |= FI_MSG_PREFIX;
+    info.ep_attr->msg_prefix_size = params().msg_prefix;
+}
+
 } // namespace
 
 int check_info(std::uint32_t version, const fi_info& info) noexcept {
@@ -275,6 +285,7 @@ void fill_info(std::uint32_t version, const fi_info* hints, fi_info& info) noexc
     fill_ep(hints != nullptr ? hints->ep_attr : nullptr, *info.ep_attr, info.caps, order);
     fill_tx(hints != nullptr ? hints->tx_attr : nullptr, *info.tx_attr, info.caps, order);
     fill_rx(hints != nullptr ? hints->rx_attr : nullptr, *info.rx_attr, info.caps, order);
+    if (hints != nullptr && (hints->mode & FI_MSG_PREFIX) != 0) ask_for_prefix(info);
 }
 
 // An application that expects manual progress does with automatic one as well.

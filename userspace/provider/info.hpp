@@ -21,6 +21,7 @@ inline constexpr std::uint32_t protocol_nvlf = 0x80000000U | 1; // Uppermost bit
 inline constexpr std::uint32_t protocol_version = 1;
 
 inline constexpr std::size_t inject_size = 4096;
+inline constexpr std::size_t max_msg_prefix = 256; // Limits of messages do not count it.
 inline constexpr std::size_t rma_iov_limit = iov_limit;
 inline constexpr std::size_t queue_size = 1024; // Of a transmit and a receive context.
 inline constexpr std::size_t contexts_per_ep = std::size_t{1} << rx_ctx_bits_limit; // Of either kind.

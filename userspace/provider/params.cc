@@ -98,6 +98,11 @@ void params_init() noexcept {
          "Bytes from which a one-sided transfer on ordinary memory is copied by its initiator instead of sent");
     take("share_from", values.share_from, {8192, max_msg_size},
          "Bytes from which a message that its receiver copies from its sender's memory is copied by both of them");
+    take(
+        "msg_prefix", values.msg_prefix, {0, max_msg_prefix},
+        "Bytes in front of their buffers that applications which offer FI_MSG_PREFIX are asked for, to test them with; "
+        "a multiple of 8");
+    values.msg_prefix &= ~std::size_t{7};
     take("progress_thread", values.progress_thread,
          "Automatic progress, by a thread, for applications that did not ask for it, too");
     take("connect_timeout_ms", values.connect_timeout_ms, {0, 3'600'000},

@@ -19,6 +19,7 @@ struct Params {
     bool cma = true;                             // Copy between address spaces where the kernel allows it.
     std::size_t rma_copy_from = 4096;            // Least one-sided transfer that is worth a system call.
     std::size_t share_from = 24U << 10;          // Least message that both ends copy.
+    std::size_t msg_prefix = 0;                  // Bytes asked of who offers FI_MSG_PREFIX.
     bool progress_thread = false;                // Automatic progress for those who did not ask for it, too.
 };
 

@@ -61,6 +61,7 @@ struct SideOptions {
     std::uint64_t op_flags = 0; // Of transmits.
     std::uint64_t msg_order = 0;
     std::uint64_t bind_flags = 0; // FI_SELECTIVE_COMPLETION
+    std::uint64_t mode = FI_CONTEXT | FI_CONTEXT2;
     int mr_mode = 0;
     int imposed_mr_mode = 0;   // Set in the info although fi_getinfo left it out.
     std::uint64_t counted = 0; // FI_SEND, FI_RECV, ...: bound to a counter each.
@@ -78,7 +79,7 @@ public:
     explicit Side(const SideOptions& options = {}) {
         InfoPtr hints{fi_allocinfo()};
         hints->caps = options.caps;
-        hints->mode = FI_CONTEXT | FI_CONTEXT2;
+        hints->mode = options.mode;
         hints->ep_attr->type = FI_EP_RDM;
         hints->domain_attr->mr_mode = options.mr_mode;
         hints->domain_attr->threading = options.threading;
