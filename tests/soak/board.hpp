@@ -63,8 +63,12 @@ private:
 // What was done, for the report.
 enum class Count { sent, received, truncated, written, read, atomics, peeked, cancelled, peer_gone, lives, end };
 
+// Kinds of errands (errand.hpp).
+inline constexpr std::size_t errand_count = 14;
+
 struct Board {
     std::array<Card, max_processes> cards{};
+    std::array<std::atomic<std::uint64_t>, errand_count> errands{}; // How often each was run to its end.
     std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Count::end)> counts{};
 
     void count(Count what) noexcept { counts[static_cast<std::size_t>(what)].fetch_add(1, std::memory_order_relaxed); }

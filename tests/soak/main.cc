@@ -26,6 +26,7 @@
 #include <random>
 
 #include "soak/board.hpp"
+#include "soak/errand.hpp"
 #include "soak/traffic.hpp"
 #include "soak/worker.hpp"
 #include "support/fabric_daemon.hpp"
@@ -90,6 +91,7 @@ public:
         while (!found_ && anybody() && Clock::now() < patience) reap(milliseconds{100});
         if (!found_ && anybody()) finding("a process does not end");
         report();
+        report_errands(time);
         return !found_;
     }
 
@@ -169,6 +171,17 @@ private:
                    "cancelled {}  peer gone {}\n",
                    at, n(Count::lives), n(Count::sent), n(Count::received), n(Count::truncated), n(Count::written),
                    n(Count::read), n(Count::atomics), n(Count::peeked), n(Count::cancelled), n(Count::peer_gone));
+        std::fflush(stdout);
+    }
+
+    // In a minute all of them have their turn, or something keeps them from it.
+    void report_errands(std::chrono::seconds time) {
+        for (std::size_t i = 0; i < errands().size(); ++i) {
+            const std::uint64_t times = board_.errands[i].load(std::memory_order_relaxed);
+            fmt::print("{:>9} x {}\n", times, errands()[i].name);
+            if (times == 0 && time >= std::chrono::minutes{1} && !found_)
+                finding(fmt::format("errand '{}' never came to its end", errands()[i].name));
+        }
         std::fflush(stdout);
     }
 

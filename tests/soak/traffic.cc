@@ -130,7 +130,8 @@ std::unique_ptr<Traffic::Op> Traffic::close(void* context, const char* how) {
     const auto it = book_.find(context);
     if (it == book_.end()) {
         const auto last = last_.find(context);
-        throw Finding{"a completion of an operation that is not under way; the last one with that context was a " +
+        throw Finding{std::string{how} +
+                      ": a completion of an operation that is not under way; the last one with that context was a " +
                       (last == last_.end() ? "?" : last->second)};
     }
     auto op = std::move(it->second);
@@ -475,6 +476,11 @@ void Traffic::fail(const fi_cq_err_entry& failure) {
             board_.count(Count::truncated);
             return;
         }
+    }
+    // An injected message that had to wait for its turn, and whose receiver died: of failures one hears in any case.
+    if (failure.op_context == nullptr && (failure.flags & FI_SEND) != 0 && is_departure(failure.err)) {
+        board_.count(Count::peer_gone);
+        return;
     }
     const auto op = close(failure.op_context, fi_strerror(failure.err));
     settle(*op, false);

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "soak/errand.hpp"
 #include "soak/traffic.hpp"
 
 namespace nvlf::soak {
@@ -28,10 +29,24 @@ void fork_once(Station& station) {
         throw Finding{"a forked child may use the endpoint, or crashed: status " + std::to_string(status)};
 }
 
+void run_errand(Board& board, Random& random) {
+    const std::size_t which = draw(random, errands().size());
+    try {
+        errands()[which].run(random);
+    } catch (const Finding& finding) {
+        throw Finding{std::string{"errand "} + errands()[which].name + ": " + finding.what()};
+    } catch (const test::FabricError& error) {
+        // Of what goes wrong in a corner of one's own, the fabric's end is the only excuse.
+        throw FabricGone{std::string{"errand "} + errands()[which].name + ": " + error.what()};
+    }
+    board.errands[which].fetch_add(1, std::memory_order_relaxed);
+}
+
 class Life {
 public:
     Life(Board& board, const WorkerOptions& options, Random& random, std::uint64_t life)
-        : threads_{chance(random, 50) ? 2U : 1U},
+        : board_{board},
+          threads_{chance(random, 50) ? 2U : 1U},
           station_{random, threads_},
           traffic_{board, station_, options.me, life} {
         board.cards[options.me].show(station_.presence(life));
@@ -52,12 +67,14 @@ private:
         while (!stop_.load(std::memory_order_relaxed) && Clock::now() < until) {
             for (int i = 0; i < 500; ++i) traffic_.act(random);
             traffic_.review();
+            if (chance(random, 30)) run_errand(board_, random);
             if (forks && chance(random, 1)) fork_once(station_);
         }
     } catch (...) {
         if (!stop_.exchange(true)) trouble_ = std::current_exception(); // The first; others may follow from it.
     }
 
+    Board& board_;
     unsigned threads_;
     Station station_;
     Traffic traffic_; // Its buffers outlive no endpoint: closed first, see ~Life.
