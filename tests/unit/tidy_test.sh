@@ -49,6 +49,19 @@ for place in home/me root Users/me work/main tmp/mine/x; do
 done
 rm text
 
+mkdir -p docs tests
+echo '| 1 | it hangs | it does not | `a_test: it_ends`, `b.sh` |' >docs/COMPLAINTS.md
+echo 'BOOST_DATA_TEST_CASE_F(Fixture, it_ends, ranks) {}' >tests/a_test.cc
+touch tests/b.sh
+expect fine "" "$tools/complaints" .
+echo '| 2 | it crashes | it does not | `a_test: it_stands` |' >>docs/COMPLAINTS.md
+expect red 'a_test: it_stands' "$tools/complaints" .
+echo '| 1 | it hangs | it does not | c.sh |' >docs/COMPLAINTS.md
+expect red 'names no test' "$tools/complaints" .
+echo '| 1 | it hangs | it does not | `c.sh` |' >docs/COMPLAINTS.md
+expect red 'names c.sh' "$tools/complaints" .
+rm -r docs tests
+
 ${CC:-cc} -shared -fPIC -o one.so -x c - <<'SOURCE'
 int promised(void) { return 0; }
 __attribute__((visibility("hidden"))) int internal(void) { return 0; }

@@ -7,9 +7,13 @@
 #include <malloc.h>
 #include <pthread.h>
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <thread>
 
@@ -36,6 +40,7 @@ Handlers handlers() {
 struct SmallBudget : OwnFabric {
     SmallBudget() {
         ::setenv("FI_NVLF_UNEXPECTED_LIMIT", "8M", 1);
+        ::setenv("FI_LOG_LEVEL", "warn", 1);
         before = handlers();
     }
     static inline Handlers before;
@@ -271,6 +276,40 @@ BOOST_AUTO_TEST_CASE(addresses_come_and_go_beside_those_who_send) {
     over = true;
     inserter.join();
     BOOST_TEST(wrong == 0);
+}
+
+// What goes to the standard error meanwhile.
+template <class F>
+std::string said_during(F&& f) {
+    std::FILE* const file = std::tmpfile();
+    BOOST_REQUIRE(file != nullptr);
+    std::fflush(stderr);
+    const int before = ::dup(STDERR_FILENO);
+    (void)::dup2(::fileno(file), STDERR_FILENO);
+    f();
+    std::fflush(stderr);
+    (void)::dup2(before, STDERR_FILENO);
+    (void)::close(before);
+    std::string text(static_cast<std::size_t>(std::ftell(file)), '\0');
+    std::rewind(file);
+    text.resize(std::fread(text.data(), 1, text.size(), file));
+    (void)std::fclose(file);
+    return text;
+}
+
+BOOST_AUTO_TEST_CASE(a_peer_that_is_gone_is_no_flood_of_warnings) {
+    const Side a;
+    fi_addr_t gone = FI_ADDR_NOTAVAIL;
+    {
+        const Side b;
+        gone = a.insert(b.name());
+    }
+    int refused = 0;
+    const std::string said = said_during([&] {
+        for (int i = 0; i < 1000; ++i) refused += fi_inject(a.ep.get(), "x", 1, gone) == -FI_EHOSTUNREACH ? 1 : 0;
+    });
+    BOOST_TEST(refused == 1000);
+    BOOST_TEST(std::count(said.begin(), said.end(), '\n') <= 1, said);
 }
 
 // One side posts, then reads one of its queues alone; so does the other.
