@@ -136,6 +136,11 @@ FidPtr<fid_cntr> Corner::counter(enum fi_wait_obj wait, fid_wait* set) const {
                                  [&](fid_cntr** c) { return fi_cntr_open(domain.get(), &attr, c, nullptr); });
 }
 
+fid_cntr* Corner::lasting_counter() {
+    counters.push_back(counter());
+    return counters.back().get();
+}
+
 FidPtr<fid_mr> Corner::registered(std::span<char> memory, std::uint64_t key) const {
     return open_object<fid_mr>("fi_mr_reg", [&](fid_mr** m) {
         return fi_mr_reg(domain.get(), memory.data(), memory.size(), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, key, 0, m,

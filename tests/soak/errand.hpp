@@ -59,6 +59,8 @@ struct Corner {
     fi_cq_tagged_entry next(const char* what);
     // Calls until it is taken.
     void post(const char* what, const std::function<ssize_t()>& call);
+    // One that lives as long as the corner: what waits for a counter keeps it from closing, until its endpoint has closed.
+    [[nodiscard]] fid_cntr* lasting_counter();
     [[nodiscard]] FidPtr<fid_cntr> counter(enum fi_wait_obj wait = FI_WAIT_UNSPEC, fid_wait* set = nullptr) const;
     [[nodiscard]] FidPtr<fid_mr> registered(std::span<char> memory, std::uint64_t key) const;
     [[nodiscard]] std::uint64_t remote(const FidPtr<fid_mr>& mr, const void* address, const void* base) const;
@@ -71,6 +73,7 @@ struct Corner {
     FidPtr<fid_av> av;
     FidPtr<fid_cq> cq;
     FidPtr<fid_cntr> cntr;
+    std::vector<FidPtr<fid_cntr>> counters;
     std::vector<FidPtr<fid_ep>> ep;
     std::vector<fi_addr_t> to;
 };

@@ -9,7 +9,7 @@ namespace nvlf::soak {
 
 void triggered_operations(Random& random) {
     Corner c{random, {.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_TRIGGER}};
-    const auto trigger = c.counter();
+    fid_cntr* const trigger = c.lasting_counter();
     constexpr std::size_t count = 6;
     std::array<fi_triggered_context, count> contexts{};
     std::array<std::uint64_t, count> out{}, in{};
@@ -17,13 +17,13 @@ void triggered_operations(Random& random) {
         out[i] = random();
         check(fi_trecv(c.ep[1].get(), &in[i], 8, nullptr, FI_ADDR_UNSPEC, i, 0, &in[i]), "trecv");
         contexts[i].event_type = FI_TRIGGER_THRESHOLD;
-        contexts[i].trigger.threshold = {trigger.get(), i + 1};
+        contexts[i].trigger.threshold = {trigger, i + 1};
         const iovec whole{&out[i], 8};
         const fi_msg_tagged msg{&whole, nullptr, 1, c.to[1], i, 0, &contexts[i], 0};
         check(fi_tsendmsg(c.ep[0].get(), &msg, FI_TRIGGER | FI_COMPLETION), "triggered send");
     }
     for (std::size_t i = 0; i < count; ++i) {
-        check(fi_cntr_add(trigger.get(), 1), "fi_cntr_add");
+        check(fi_cntr_add(trigger, 1), "fi_cntr_add");
         for (int told = 0; told < 2; ++told) (void)c.next("a triggered send");
         require(in[i] == out[i] && (i + 1 == count || in[i + 1] == 0), "a triggered send came at another time");
     }
@@ -45,13 +45,14 @@ struct Job {
 
 void deferred_work(Random& random) {
     Corner c{random, {.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_TRIGGER}};
-    const auto trigger = c.counter(), done = c.counter(), other = c.counter();
+    fid_cntr *const trigger = c.lasting_counter(), *const done = c.lasting_counter(),
+                    *const other = c.lasting_counter();
     std::deque<Job> jobs;
     const auto job = [&](std::uint64_t threshold, enum fi_op_type type) -> Job& {
         Job& j = jobs.emplace_back();
         j.work.threshold = threshold;
-        j.work.triggering_cntr = trigger.get();
-        j.work.completion_cntr = done.get();
+        j.work.triggering_cntr = trigger;
+        j.work.completion_cntr = done;
         j.work.op_type = type;
         return j;
     };
@@ -78,22 +79,22 @@ void deferred_work(Random& random) {
     one_sided(job(3, FI_OP_WRITE), out);
     one_sided(job(4, FI_OP_READ), back);
     Job& count = job(5, FI_OP_CNTR_ADD);
-    count.cntr = {other.get(), 3};
+    count.cntr = {other, 3};
     count.work.op.cntr = &count.cntr;
     count.work.completion_cntr = nullptr;
     queue(count);
     Job& never = job(1000, FI_OP_CNTR_SET);
-    never.cntr = {other.get(), 99};
+    never.cntr = {other, 99};
     never.work.op.cntr = &never.cntr;
     never.work.completion_cntr = nullptr;
     queue(never);
     for (std::uint64_t step = 1; step <= 5; ++step) {
-        check(fi_cntr_add(trigger.get(), 1), "fi_cntr_add");
+        check(fi_cntr_add(trigger, 1), "fi_cntr_add");
         const std::uint64_t ended = step == 1 ? 0 : std::min<std::uint64_t>(step, 4);
         c.until("deferred work", [&] {
-            require(fi_cntr_readerr(done.get()) == 0, "deferred work failed");
-            (void)fi_cntr_read(trigger.get());
-            return fi_cntr_read(done.get()) == ended && (step < 5 || fi_cntr_read(other.get()) == 3);
+            require(fi_cntr_readerr(done) == 0, "deferred work failed");
+            (void)fi_cntr_read(trigger);
+            return fi_cntr_read(done) == ended && (step < 5 || fi_cntr_read(other) == 3);
         });
     }
     require(in == out && back == out, "deferred work brought something else");
