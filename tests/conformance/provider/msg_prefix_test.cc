@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-// msg_prefix_test - FI_MSG_PREFIX, asked for by FI_NVLF_MSG_PREFIX (64, in this test's environment): room in front of the
-// application's data, which no limit counts.
+// msg_prefix_test - FI_MSG_PREFIX, asked for by FI_NVLF_MSG_PREFIX: room in front of the application's data, which no
+// limit counts.
 #define BOOST_TEST_MODULE msg_prefix
 #include <algorithm>
+#include <cstdlib>
 
 #include "two_endpoints.hpp"
 
@@ -10,6 +11,12 @@ namespace {
 
 using namespace nvlf::test;
 
+// Before the provider is loaded, and first of the fixtures.
+struct AsksForPrefix {
+    AsksForPrefix() { BOOST_TEST_REQUIRE(setenv("FI_NVLF_MSG_PREFIX", "64", 1) == 0); }
+};
+
+BOOST_TEST_GLOBAL_FIXTURE(AsksForPrefix);
 BOOST_TEST_GLOBAL_FIXTURE(OwnFabric);
 
 constexpr std::size_t prefix = 64;
