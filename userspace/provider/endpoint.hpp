@@ -10,7 +10,10 @@
 //   peers.cc     first contact, acceptance, death
 //   send.cc      messages out: eager, rendezvous, streams, answers
 //   express.hpp  the short way of a small message, out and in
-//   receive.cc   receives posted, matched, filled; multi-receive
+//   incoming.cc  messages in, as they come out of a lane
+//   receive.cc   receives posted, called back, matched
+//   unexpected.cc  messages that came before their receive
+//   delivery.cc  receives filled, and told of; multi-receive
 //   fetch.cc     large messages copied by their receiver
 //   direct.cc    reads and writes on fabric memory, by the initiator alone
 //   across.cc    those on ordinary memory, where the kernel lets the initiator copy
@@ -208,7 +211,7 @@ struct Endpoint : EpFid {
     void finish(TxOp& op, int error) noexcept;
     void maybe_finish(TxOp& op) noexcept;
 
-    // receive.cc
+    // incoming.cc
     // nullptr: we have no such receive context.
     [[nodiscard]] RxBinding* binding_for(std::uint64_t context) noexcept {
         return context < rx_bindings.size() ? &rx_bindings[context] : nullptr;

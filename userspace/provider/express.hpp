@@ -2,7 +2,8 @@
 // express.hpp - the short way of a small message.
 //
 // Most messages fit a slot, want nothing but to arrive, and find a receive at the head of the queue that has room for them.
-// The general way (send.cc, receive.cc) spends more time on finding out what such a message does not need than on moving it.
+// The general way (send.cc, incoming.cc) spends more time on finding out what such a message does not need than on moving
+// it.
 // The functions here do what the general ones do, for exactly the messages that they ask for; of all others they answer
 // false, and have changed nothing.
 #pragma once
