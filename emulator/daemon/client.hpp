@@ -27,7 +27,9 @@ struct Client {
 
     ClientId id;
     Identity identity;
-    Errno refused; // Set in a connection over the limit: the answer to whatever it asks.
+    // Came when the limit of clients was reached. It may look around and, if it owns the fabric, administer it: someone must
+    // be able to find out who is there, to raise the limit or to end the fabric. It owns nothing, and stays a guest.
+    bool guest = false;
     std::uint32_t device = NVLF_DEVICE_ANY;
 
     // Handles are the client's own names; allocations and imports share the numbers.

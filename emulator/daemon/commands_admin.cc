@@ -116,7 +116,8 @@ Errno Server::admin_topology(Client&, nvlf_ioc_admin_topology&, Descriptors&) { 
 
 Errno Server::admin_down(Client& client, nvlf_ioc_admin_down& a, Descriptors&) {
     if ((a.flags & ~NVLF_DOWN_FORCE) != 0) return Errno{EINVAL};
-    if ((a.flags & NVLF_DOWN_FORCE) == 0 && client_count_ > 1) return Errno{EBUSY};
+    const std::uint32_t others = client_count_ - (client.guest ? 0 : 1);
+    if ((a.flags & NVLF_DOWN_FORCE) == 0 && others > 0) return Errno{EBUSY};
     log_.info("going down, by " + client.name());
     going_down_ = true;
     return Errno{};

@@ -20,7 +20,7 @@ constexpr std::uint32_t all_events = NVLF_EVENT_ENDPOINT | NVLF_EVENT_LINK | NVL
 
 } // namespace
 
-Errno Server::get_info(Client&, nvlf_ioc_info& a, Descriptors&) {
+Errno Server::get_info(Client& client, nvlf_ioc_info& a, Descriptors&) {
     a.abi = NVLF_ABI_VERSION;
     if (a.abi_wanted >> 16 != NVLF_ABI_MAJOR) return Errno{EPROTONOSUPPORT};
     const nvlf_state& state = state_.header();
@@ -30,7 +30,8 @@ Errno Server::get_info(Client&, nvlf_ioc_info& a, Descriptors&) {
     copy_text(a.topology, config_.topology.name);
     std::copy(uuid_.begin(), uuid_.end(), a.uuid);
     a.epoch = config_.epoch;
-    a.caps = NVLF_CAP_MEMFD | NVLF_CAP_DOWN | (config_.on_demand ? NVLF_CAP_ON_DEMAND : 0);
+    a.caps = NVLF_CAP_MEMFD | NVLF_CAP_DOWN | (config_.on_demand ? NVLF_CAP_ON_DEMAND : 0) |
+             (client.guest ? NVLF_CAP_GUEST : 0);
     a.arena_base = memory_.arena().base();
     a.arena_bytes = memory_.arena().bytes();
     a.page_bytes = NVLF_PAGE_SIZE;
@@ -94,7 +95,7 @@ Errno Server::get_state(Client&, nvlf_ioc_state& a, Descriptors& out) {
 Errno Server::get_client(Client&, nvlf_ioc_client& a, Descriptors&) {
     std::uint32_t index = a.index;
     for (const auto& [id, client] : clients_) {
-        if (client->refused.failed() || index-- > 0) continue;
+        if (client->guest || index-- > 0) continue;
         a.pid = client->identity.pid;
         a.uid = client->identity.uid;
         a.device = client->device;

@@ -32,8 +32,8 @@ struct Limits {
     // Offers kept beyond the end of their makers. Three descriptors each that no client is charged for: main() lowers it
     // so that all of them take a quarter of RLIMIT_NOFILE at most.
     std::uint32_t left_offers = 1024;
-    // Connections beyond `clients` that are kept until they have read why they are not wanted.
-    std::uint32_t refused_clients = 16;
+    // Connections beyond `clients`.
+    std::uint32_t guests = 16;
 };
 
 } // namespace nvlf::daemon

@@ -12,11 +12,14 @@
 namespace nvlf::daemon {
 namespace {
 
+// Who may call a command. Guests (client.hpp) may look, and the owner may administer from whatever connection he gets.
+enum class For : std::uint8_t { clients, guests, owner };
+
 // A row: the function, who may call it, and which __u32 fields must be zero (0 ends the list).
 struct Row {
     std::uint32_t cmd;
     Errno (*invoke)(Server& server, Client& client, std::span<std::byte> arg, Descriptors& out);
-    bool owner_only;
+    For who;
     std::array<std::uint16_t, 2> zero_at;
 };
 
@@ -32,20 +35,19 @@ Errno invoke(Server& server, Client& client, std::span<std::byte> arg, Descripto
 }
 
 template <class T, Errno (Server::*command)(Client&, T&, Descriptors&)>
-constexpr Row row(std::uint32_t cmd, std::array<std::uint16_t, 2> zero_at = {}, bool owner_only = false) {
-    return {cmd, &invoke<T, command>, owner_only, zero_at};
+constexpr Row row(std::uint32_t cmd, std::array<std::uint16_t, 2> zero_at = {}, For who = For::clients) {
+    return {cmd, &invoke<T, command>, who, zero_at};
 }
 
 #define NVLF_AT(type, field) static_cast<std::uint16_t>(offsetof(type, field)) // offsetof is a macro: so must this be.
-constexpr bool for_owner = true;
 constexpr std::array rows{
-    row<nvlf_ioc_info, &Server::get_info>(NVLF_CMD_GET_INFO),
-    row<nvlf_ioc_device, &Server::get_device>(NVLF_CMD_GET_DEVICE),
-    row<nvlf_ioc_switch, &Server::get_switch>(NVLF_CMD_GET_SWITCH),
-    row<nvlf_ioc_link, &Server::get_link>(NVLF_CMD_GET_LINK),
-    row<nvlf_ioc_path, &Server::get_path>(NVLF_CMD_GET_PATH),
-    row<nvlf_ioc_state, &Server::get_state>(NVLF_CMD_GET_STATE, {NVLF_AT(nvlf_ioc_state, reserved)}),
-    row<nvlf_ioc_client, &Server::get_client>(NVLF_CMD_GET_CLIENT, {}, for_owner),
+    row<nvlf_ioc_info, &Server::get_info>(NVLF_CMD_GET_INFO, {}, For::guests),
+    row<nvlf_ioc_device, &Server::get_device>(NVLF_CMD_GET_DEVICE, {}, For::guests),
+    row<nvlf_ioc_switch, &Server::get_switch>(NVLF_CMD_GET_SWITCH, {}, For::guests),
+    row<nvlf_ioc_link, &Server::get_link>(NVLF_CMD_GET_LINK, {}, For::guests),
+    row<nvlf_ioc_path, &Server::get_path>(NVLF_CMD_GET_PATH, {}, For::guests),
+    row<nvlf_ioc_state, &Server::get_state>(NVLF_CMD_GET_STATE, {NVLF_AT(nvlf_ioc_state, reserved)}, For::guests),
+    row<nvlf_ioc_client, &Server::get_client>(NVLF_CMD_GET_CLIENT, {}, For::owner),
     row<nvlf_ioc_attach, &Server::attach>(NVLF_CMD_ATTACH),
     row<nvlf_ioc_mem_alloc, &Server::mem_alloc>(
         NVLF_CMD_MEM_ALLOC, {NVLF_AT(nvlf_ioc_mem_alloc, flags), NVLF_AT(nvlf_ioc_mem_alloc, reserved)}),
@@ -62,11 +64,11 @@ constexpr std::array rows{
     row<nvlf_ioc_ep_process, &Server::ep_process>(NVLF_CMD_EP_PROCESS, {NVLF_AT(nvlf_ioc_ep_process, reserved)}),
     row<nvlf_ioc_events, &Server::events>(NVLF_CMD_EVENTS, {NVLF_AT(nvlf_ioc_events, reserved)}),
     row<nvlf_ioc_admin_state, &Server::admin_state>(NVLF_CMD_ADMIN_STATE, {NVLF_AT(nvlf_ioc_admin_state, reserved)},
-                                                    for_owner),
-    row<nvlf_ioc_admin_clock, &Server::admin_clock>(NVLF_CMD_ADMIN_CLOCK, {}, for_owner),
-    row<nvlf_ioc_admin_limit, &Server::admin_limit>(NVLF_CMD_ADMIN_LIMIT, {}, for_owner),
-    row<nvlf_ioc_admin_topology, &Server::admin_topology>(NVLF_CMD_ADMIN_TOPOLOGY, {}, for_owner),
-    row<nvlf_ioc_admin_down, &Server::admin_down>(NVLF_CMD_ADMIN_DOWN, {}, for_owner),
+                                                    For::owner),
+    row<nvlf_ioc_admin_clock, &Server::admin_clock>(NVLF_CMD_ADMIN_CLOCK, {}, For::owner),
+    row<nvlf_ioc_admin_limit, &Server::admin_limit>(NVLF_CMD_ADMIN_LIMIT, {}, For::owner),
+    row<nvlf_ioc_admin_topology, &Server::admin_topology>(NVLF_CMD_ADMIN_TOPOLOGY, {}, For::owner),
+    row<nvlf_ioc_admin_down, &Server::admin_down>(NVLF_CMD_ADMIN_DOWN, {}, For::owner),
 };
 #undef NVLF_AT
 
@@ -184,13 +186,13 @@ Errno Server::check_descriptors(const Client& client, std::uint32_t more) const 
 
 std::optional<ClientId> Server::connect(Identity identity) {
     const bool full = client_count_ >= config_.limits.clients;
-    const auto refused = clients_.size() - client_count_;
-    if (full && refused >= config_.limits.refused_clients) return std::nullopt;
+    const auto guests = clients_.size() - client_count_;
+    if (full && guests >= config_.limits.guests) return std::nullopt;
     const ClientId id = ++last_client_;
     auto client = std::make_unique<Client>(id, std::move(identity));
     if (full) {
-        client->refused = Errno{EMFILE};
-        log_.warning(client->name() + " refused: the limit of " + std::to_string(config_.limits.clients) +
+        client->guest = true;
+        log_.warning(client->name() + " is a guest: the limit of " + std::to_string(config_.limits.clients) +
                      " clients is reached");
     } else {
         ++client_count_;
@@ -212,7 +214,7 @@ void Server::disconnect(ClientId id, std::string_view why) {
     const auto allocations = client.allocations;
     for (const auto& [handle, memory] : allocations) free_memory(client, handle, *memory);
     if (client.device != NVLF_DEVICE_ANY) attach_to(client, NVLF_DEVICE_ANY);
-    if (!client.refused.failed()) {
+    if (!client.guest) {
         --client_count_;
         log_.info(client.name() + " gone: " + std::string{why} + "; freed " + std::to_string(endpoints.size()) +
                   " endpoints, " + std::to_string(allocations.size()) + " allocations, " +
@@ -253,7 +255,6 @@ void Server::handle(ClientId id, std::span<const std::byte> message, std::size_t
     if (message.size() < sizeof head || message.size() > NVLF_MSG_BYTES || head.magic != NVLF_MSG_MAGIC ||
         head.error != 0)
         return answer(Errno{EPROTO}, 0);
-    if (client->refused.failed()) return answer(client->refused, 0);
     const Command* command = find_command(head.cmd);
     if (command == nullptr) return answer(Errno{ENOTTY}, 0);
     const Row& row = rows[static_cast<std::size_t>(command - commands.data())];
@@ -261,7 +262,8 @@ void Server::handle(ClientId id, std::span<const std::byte> message, std::size_t
     const auto in = message.subspan(sizeof head);
     if (in.size() < sizeof(std::uint32_t) || word_at(in, 0) != in.size()) return answer(Errno{EPROTO}, 0);
     if (const Errno e = check_struct(*command, row, in, fds); e.failed()) return answer(e, 0);
-    if (row.owner_only && !owns_fabric(*client)) return answer(Errno{EPERM}, 0);
+    if (row.who == For::owner && !owns_fabric(*client)) return answer(Errno{EPERM}, 0);
+    if (row.who == For::clients && client->guest) return answer(Errno{EMFILE}, 0);
 
     // The reply's struct starts as the request's: what is not written comes back as it was, at the caller's size.
     const std::span<std::byte> arg{reply.bytes.data() + sizeof head, in.size()};

@@ -89,7 +89,7 @@ public:
     // a reply that says so.
     void handle(ClientId id, std::span<const std::byte> message, std::size_t fds, Reply& reply);
 
-    [[nodiscard]] std::uint32_t client_count() const noexcept { return client_count_; } // Refused ones not counted.
+    [[nodiscard]] std::uint32_t client_count() const noexcept { return client_count_; } // Guests not counted.
     [[nodiscard]] bool going_down() const noexcept { return going_down_; }              // ADMIN_DOWN was granted.
     [[nodiscard]] Log& log() noexcept { return log_; }
     [[nodiscard]] std::string name_of(ClientId id) const;

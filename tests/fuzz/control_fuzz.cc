@@ -69,7 +69,7 @@ public:
         config.topology = topology;
         config.owner = 1;
         config.limits.clients = 3;
-        config.limits.refused_clients = 1;
+        config.limits.guests = 1;
         config.limits.allocations = 12;
         config.limits.endpoints = 8;
         config.limits.endpoints_per_file = 4;

@@ -166,7 +166,7 @@ std::vector<std::uint32_t> select_devices(const View& view, const std::vector<st
 }
 
 Client try_connect(const Target& target) {
-    const nvlf_open_args args = arguments(target, NVLF_OPEN_NO_START);
+    const nvlf_open_args args = arguments(target, NVLF_OPEN_NO_START | NVLF_OPEN_GUEST);
     nvlf_fabric* raw = nullptr;
     const int error = ::nvlf_open(&args, &raw);
     if (error == -ENOENT) return nullptr;

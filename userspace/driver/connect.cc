@@ -81,7 +81,7 @@ Result<OpenWish> understand(const nvlf_open_args* args, std::string& ret_why) {
         ret_why = "nvlf_open_args.size does not fit this version of libnvlf";
         return error;
     }
-    if ((a.flags & ~NVLF_OPEN_NO_START) != 0) {
+    if ((a.flags & ~(NVLF_OPEN_NO_START | NVLF_OPEN_GUEST)) != 0) {
         ret_why = "nvlf_open_args.flags has bits that this version of libnvlf does not know";
         return Errno{EINVAL};
     }
@@ -90,6 +90,7 @@ Result<OpenWish> understand(const nvlf_open_args* args, std::string& ret_why) {
     wish.dir = text(a.dir);
     wish.topology = text(a.topology != nullptr ? a.topology : ::secure_getenv("NVLF_TOPOLOGY"));
     wish.may_start = (a.flags & NVLF_OPEN_NO_START) == 0 && text(::secure_getenv("NVLF_ON_DEMAND")) != "0";
+    wish.guest = (a.flags & NVLF_OPEN_GUEST) != 0;
     if (valid_fabric_name(wish.fabric)) return wish;
     const bool too_long = wish.fabric.size() >= NVLF_NAME_LEN;
     ret_why = "\"" + wish.fabric + "\" cannot be the name of a fabric: " +

@@ -17,6 +17,7 @@ struct OpenWish {
     std::string dir;      // "": SocketDir decides.
     std::string topology; // "": the daemon's default.
     bool may_start = false;
+    bool guest = false; // What a guest may do is enough.
 };
 
 // EINVAL, E2BIG, ENAMETOOLONG for arguments that no fabric can satisfy.

@@ -61,7 +61,6 @@ bool complete_address(const nvlf_fabric& fabric, const ::nvlf_addr& address) noe
 std::string first_answer(Errno error) {
     const std::string asked = "the carrier did not tell about the fabric (GET_INFO): ";
     switch (error.value()) {
-    case EMFILE: return asked + "it serves as many clients as it may";
     case ENODEV: return asked + "it closed the connection; it ended, or has no room for one more client";
     case ETIMEDOUT: return asked + "no answer came; is it stopped?";
     default: return asked + ::strerrordesc_np(error.value());

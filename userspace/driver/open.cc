@@ -22,6 +22,14 @@ thread_local std::string last_words;
 constexpr std::chrono::milliseconds give_up_after{1000};
 constexpr int pause_ms = 2;
 
+// Who is over the limit of clients may look around, which is of use only to those who came for that.
+Result<std::unique_ptr<nvlf_fabric>> checked(Result<std::unique_ptr<nvlf_fabric>> fabric, const OpenWish& wish,
+                                             std::string& why) {
+    if (!fabric || wish.guest || ((*fabric)->info.caps & NVLF_CAP_GUEST) == 0) return fabric;
+    why = "fabric \"" + wish.fabric + "\" serves as many clients as it may (`nvlf status` lists them)";
+    return Errno{EMFILE};
+}
+
 Result<std::unique_ptr<nvlf_fabric>> open_fabric(const nvlf_open_args* args, std::string& why) {
     const Result<OpenWish> wish = understand(args, why);
     if (!wish) return wish.error();
@@ -30,7 +38,8 @@ Result<std::unique_ptr<nvlf_fabric>> open_fabric(const nvlf_open_args* args, std
         Result<std::unique_ptr<Carrier>> carrier = connect_or_start(*wish, why);
         if (!carrier) return carrier.error();
         Result<std::unique_ptr<nvlf_fabric>> fabric = make_fabric(*std::move(carrier), why);
-        if (fabric || fabric.error() != Errno{ENODEV} || std::chrono::steady_clock::now() >= end) return fabric;
+        if (fabric || fabric.error() != Errno{ENODEV} || std::chrono::steady_clock::now() >= end)
+            return checked(std::move(fabric), *wish, why);
         ::poll(nullptr, 0, pause_ms);
     }
 }

@@ -72,6 +72,31 @@ BOOST_AUTO_TEST_CASE(clients_reach_the_limit_and_one_more_reads_why) {
     BOOST_TEST(words.find("as many clients as it may") != std::string::npos, words);
 }
 
+BOOST_AUTO_TEST_CASE(a_full_fabric_is_administered_by_a_guest) {
+    BOOST_REQUIRE(nvlf_admin_limit(fabric.get(), NVLF_LIMIT_CLIENTS, 1) == 0);
+    nvlf_open_args args = args_for(daemon);
+    args.flags |= NVLF_OPEN_GUEST;
+    nvlf_fabric* raw = nullptr;
+    BOOST_REQUIRE(nvlf_open(&args, &raw) == 0);
+    const Fabric guest{raw};
+    nvlf_ioc_info info{};
+    BOOST_REQUIRE(nvlf_get_info(guest.get(), &info) == 0);
+    BOOST_TEST((info.caps & NVLF_CAP_GUEST) != 0U);
+    BOOST_TEST(info.clients == 1U);
+    nvlf_ioc_client client{};
+    BOOST_TEST(nvlf_get_client(guest.get(), 0, &client) == 0);
+    BOOST_TEST(nvlf_get_client(guest.get(), 1, &client) < 0); // Guests do not count.
+    nvlf_mem* mem = nullptr;
+    BOOST_TEST(nvlf_mem_alloc(guest.get(), 0, NVLF_PAGE_SIZE, 0, &mem) == -EMFILE);
+    BOOST_TEST(nvlf_admin_state(guest.get(), NVLF_OBJECT_DEVICE, 1, NVLF_STATE_DOWN, 0) == 0);
+    BOOST_TEST(nvlf_admin_down(guest.get(), 0) == -EBUSY); // The client is one more than the guest.
+    BOOST_TEST(nvlf_admin_limit(guest.get(), NVLF_LIMIT_CLIENTS, 2) == 0);
+    const Fabric second = open_fabric(daemon); // There is room again, and its guest stays one.
+    BOOST_TEST(nvlf_mem_alloc(guest.get(), 0, NVLF_PAGE_SIZE, 0, &mem) == -EMFILE);
+    BOOST_TEST(nvlf_admin_down(guest.get(), NVLF_DOWN_FORCE) == 0);
+    BOOST_TEST(daemon.process().wait(10s).exited_with(0));
+}
+
 BOOST_AUTO_TEST_CASE(limits_are_bounded_by_those_of_the_contract) {
     BOOST_TEST(nvlf_admin_limit(fabric.get(), NVLF_LIMIT_ENDPOINTS_PER_FILE, NVLF_MAX_ENDPOINTS_PER_FILE) == 0);
     BOOST_TEST(nvlf_admin_limit(fabric.get(), NVLF_LIMIT_ENDPOINTS_PER_FILE, NVLF_MAX_ENDPOINTS_PER_FILE + 1) ==

@@ -259,15 +259,20 @@ BOOST_AUTO_TEST_CASE(goodbye_is_said_in_the_state_and_to_the_event_streams) {
     BOOST_TEST(h.serving == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(a_client_over_the_limit_can_ask_why_and_gets_emfile) {
+BOOST_AUTO_TEST_CASE(a_client_over_the_limit_is_a_guest_who_may_look_and_own_nothing) {
     daemon::Limits limits;
     limits.clients = 2;
-    limits.refused_clients = 1;
+    limits.guests = 1;
     Bench bench{limits};
     const auto one = bench.client();
     static_cast<void>(bench.client());
     const auto third = bench.client();
-    BOOST_TEST(bench.ask(third, NVLF_CMD_GET_INFO, nvlf_ioc_info{}).error == EMFILE);
+    BOOST_TEST((bench.info(one).caps & NVLF_CAP_GUEST) == 0U);
+    BOOST_TEST((bench.info(third).caps & NVLF_CAP_GUEST) != 0U);
+    BOOST_TEST(bench.device(third, 3).clients == 0U);
+    BOOST_TEST(bench.alloc(third).error == EMFILE);
+    BOOST_TEST(bench.ask(third, NVLF_CMD_ATTACH, nvlf_ioc_attach{}).error == EMFILE);
+    BOOST_TEST(bench.ask(third, NVLF_CMD_EVENTS, nvlf_ioc_events{}).error == EMFILE);
     BOOST_TEST(!bench.server().connect({}).has_value());
     BOOST_TEST(bench.info(one).clients == 2U);
     bench.gone(third);

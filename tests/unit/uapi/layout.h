@@ -321,6 +321,7 @@ static void print_layout(void) {
     C(NVLF_CAP_SET_TOPOLOGY);
     C(NVLF_CAP_DOWN);
     C(NVLF_CAP_ON_DEMAND);
+    C(NVLF_CAP_GUEST);
     C(NVLF_CLOCK_OFF);
     C(NVLF_CLOCK_REALTIME);
     C(NVLF_CLOCK_VIRTUAL);

@@ -64,6 +64,7 @@ struct nvlf_snapshot; /* A view of a fabric's topology, running or not. */
 /* ---- The fabric ------------------------------------------------------------------------------------------------ */
 
 #define NVLF_OPEN_NO_START 1U /* Do not start a daemon on demand: -ENOENT when no fabric runs. */
+#define NVLF_OPEN_GUEST 2U    /* To look around and administer will do, where the limit of clients is reached. */
 
 struct nvlf_open_args {
     uint32_t size;        /* sizeof(struct nvlf_open_args) */
@@ -80,6 +81,7 @@ struct nvlf_open_args {
  *  -EACCES           the socket directory or the socket belongs to somebody else, or its mode lets others in
  *  -ENAMETOOLONG     the fabric's name or the directory is too long for a socket's address
  *  -EPROTONOSUPPORT  the daemon speaks another major version of the contract
+ *  -EMFILE           the fabric has as many clients as it may (and NVLF_OPEN_GUEST was not given)
  *  -ETIMEDOUT        the daemon did not answer in 10 s
  */
 NVLF_API int nvlf_open(const struct nvlf_open_args* args, struct nvlf_fabric** ret_fabric) NVLF_NOEXCEPT;

@@ -36,7 +36,8 @@
  *   EHOSTDOWN        the device that should do it is down
  *   ENOSPC           the device's HBM, or the fabric's address arena, has no room of that size
  *   EDQUOT           the client's quota of bytes, or of objects, is used up
- *   EMFILE           a limit of the fabric, or of descriptors in the carrier, is reached
+ *   EMFILE           a limit of the fabric, or of descriptors in the carrier, is reached; or a guest (NVLF_CAP_GUEST) asks
+ *                    for more than to look around
  *   ENOMEM           the host has no memory for it
  *   EBUSY            it is in use: an endpoint's region cannot be freed, a channel to oneself exists once
  *   EAGAIN           (EP_ACCEPT) there is nothing to accept now
@@ -94,6 +95,7 @@
 #define NVLF_CAP_SET_TOPOLOGY (1ULL << 4) /* ADMIN_TOPOLOGY is offered. */
 #define NVLF_CAP_DOWN (1ULL << 5)	  /* ADMIN_DOWN is offered. */
 #define NVLF_CAP_ON_DEMAND (1ULL << 6)	  /* The fabric ends by itself some time after its last client. */
+#define NVLF_CAP_GUEST (1ULL << 7)	  /* This file came over the limit of clients: GET_*, and ADMIN_* if the owner's. */
 
 #define NVLF_CLOCK_OFF 0
 #define NVLF_CLOCK_REALTIME 1
