@@ -19,6 +19,7 @@ namespace nvlf::test {
 
 struct RunningFabric {
     RunningFabric() {
+        skip_what_is_not_claimed();
         ::setenv("FI_PROVIDER_PATH", provider_dir().c_str(), 1);
         ::setenv("NVLF_DIR", daemon.dir().c_str(), 1);
         ::setenv("NVLF_FABRIC", daemon.fabric().c_str(), 1);
@@ -35,7 +36,7 @@ constexpr std::uint32_t api_now = FI_VERSION(1, 17);
 inline int get_info(InfoPtr& ret_info, const Hints& set = {}, const char* node = nullptr, const char* service = nullptr,
                     std::uint64_t flags = 0, std::uint32_t version = api_now) {
     const InfoPtr hints{fi_allocinfo()};
-    hints->fabric_attr->prov_name = ::strdup("nvlf");
+    hints->fabric_attr->prov_name = ::strdup(provider_name());
     if (set) set(*hints);
     fi_info* found = nullptr;
     const int ret = fi_getinfo(version, node, service, flags, hints.get(), &found);

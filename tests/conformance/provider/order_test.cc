@@ -81,7 +81,7 @@ InfoPtr info_with(std::uint64_t order, std::size_t war_size = 0) {
     hints->ep_attr->type = FI_EP_RDM;
     hints->tx_attr->msg_order = order;
     hints->ep_attr->max_order_war_size = war_size;
-    hints->fabric_attr->prov_name = ::strdup("nvlf");
+    hints->fabric_attr->prov_name = ::strdup(provider_name());
     fi_info* found = nullptr;
     check(fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints.get(), &found), "fi_getinfo");
     return InfoPtr{found};

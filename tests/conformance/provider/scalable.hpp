@@ -20,7 +20,7 @@ struct Scalable {
         hints->ep_attr->type = FI_EP_RDM;
         hints->ep_attr->tx_ctx_cnt = contexts;
         hints->ep_attr->rx_ctx_cnt = contexts;
-        hints->fabric_attr->prov_name = ::strdup("nvlf");
+        hints->fabric_attr->prov_name = ::strdup(provider_name());
         fi_info* found = nullptr;
         check(fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints.get(), &found), "fi_getinfo");
         info.reset(found);

@@ -25,7 +25,7 @@ struct Shared {
         hints->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
         hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
         hints->domain_attr->threading = threading;
-        hints->fabric_attr->prov_name = ::strdup("nvlf");
+        hints->fabric_attr->prov_name = ::strdup(provider_name());
         fi_info* found = nullptr;
         check(fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints.get(), &found), "fi_getinfo");
         info.reset(found);

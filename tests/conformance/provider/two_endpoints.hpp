@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "conformance/provider/whose.hpp"
 #include "support/fabric_daemon.hpp"
 
 namespace nvlf::test {
@@ -31,6 +32,7 @@ namespace nvlf::test {
 // The executable's own fabric, up before libfabric is asked for anything. Declare once with BOOST_TEST_GLOBAL_FIXTURE.
 struct OwnFabric {
     OwnFabric() {
+        skip_what_is_not_claimed();
         ::setenv("NVLF_DIR", daemon.dir().c_str(), 1);
         ::setenv("NVLF_FABRIC", daemon.fabric().c_str(), 1);
         ::setenv("NVLF_ON_DEMAND", "0", 1);
@@ -53,6 +55,7 @@ struct InfoDeleter {
 using InfoPtr = std::unique_ptr<fi_info, InfoDeleter>;
 
 inline void check(ssize_t result, const char* what) {
+    if (foreign() && not_claimed(result)) throw NotClaimed{what};
     BOOST_REQUIRE_MESSAGE(result >= 0, what << ": " << fi_strerror(static_cast<int>(-result)));
 }
 
@@ -87,14 +90,21 @@ public:
         hints->domain_attr->data_progress = options.progress;
         hints->tx_attr->op_flags = options.op_flags;
         hints->tx_attr->msg_order = options.msg_order;
-        hints->fabric_attr->prov_name = ::strdup("nvlf");
+        hints->fabric_attr->prov_name = ::strdup(provider_name());
+        if (foreign() && !options.device.empty()) throw NotClaimed{"devices of ours"};
         if (!options.device.empty()) hints->domain_attr->name = ::strdup(options.device.c_str());
         fi_info* found = nullptr;
         const bool named = !options.service.empty();
-        check(fi_getinfo(options.version, nullptr, named ? options.service.c_str() : nullptr, named ? FI_SOURCE : 0,
-                         hints.get(), &found),
-              "fi_getinfo");
+        const char* const service = named ? options.service.c_str() : nullptr;
+        const std::uint64_t flags = named ? FI_SOURCE : 0;
+        int result = fi_getinfo(options.version, nullptr, service, flags, hints.get(), &found);
+        if (foreign() && result == -FI_ENODATA) { // It may want addresses where we want nothing.
+            hints->domain_attr->mr_mode |= FI_MR_VIRT_ADDR;
+            result = fi_getinfo(options.version, nullptr, service, flags, hints.get(), &found);
+        }
+        check(result, "fi_getinfo");
         info.reset(found);
+        if (foreign() && (found->mode & (FI_CONTEXT | FI_CONTEXT2)) != 0) throw NotClaimed{"contexts of any kind"};
         info->domain_attr->mr_mode |= options.imposed_mr_mode;
         fid_fabric* f = nullptr;
         check(fi_fabric(info->fabric_attr, &f, nullptr), "fi_fabric");
@@ -109,7 +119,7 @@ public:
         av.reset(a);
         fi_cq_attr cq_attr{};
         cq_attr.format = FI_CQ_FORMAT_TAGGED;
-        cq_attr.wait_obj = FI_WAIT_FD;
+        cq_attr.wait_obj = foreign() ? FI_WAIT_NONE : FI_WAIT_FD; // Not all others have that.
         fid_cq* c = nullptr;
         check(fi_cq_open(d, &cq_attr, &c, nullptr), "fi_cq_open");
         cq.reset(c);
@@ -135,7 +145,7 @@ public:
     }
 
     [[nodiscard]] std::vector<char> name() const {
-        std::vector<char> bytes(64);
+        std::vector<char> bytes(512);
         std::size_t size = bytes.size();
         check(fi_getname(&ep->fid, bytes.data(), &size), "fi_getname");
         bytes.resize(size);
@@ -194,6 +204,19 @@ public:
     explicit TwoEndpoints(const SideOptions& first = {}, const SideOptions& second = {}) : a{first}, b{second} {
         to_b = a.insert(b.name());
         to_a = b.insert(a.name());
+        if (foreign() && (first.caps & second.caps & FI_MSG) != 0) acquaint();
+    }
+
+    // Others answer -FI_EAGAIN until they have met, which cases that are not about that do not expect.
+    void acquaint() {
+        char word = 0;
+        for (int way = 0; way < 2; ++way) {
+            Side& from = way == 0 ? a : b;
+            Side& to = way == 0 ? b : a;
+            post("recv", [&] { return fi_recv(to.ep.get(), &word, 1, nullptr, FI_ADDR_UNSPEC, nullptr); });
+            post("inject", [&] { return fi_inject(from.ep.get(), &word, 1, way == 0 ? to_b : to_a); });
+            (void)wait(to, "acquaintance");
+        }
     }
 
     // The next event of one side, while the other is driven too.
