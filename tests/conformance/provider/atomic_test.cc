@@ -500,8 +500,8 @@ std::uint64_t add_by_the_language(T& sum, const std::atomic<bool>& stop) {
     std::uint64_t times = 0;
     for (; !stop; ++times) {
         if constexpr (sizeof(T) == 16) {
-            T now = sum; // Torn at worst, and then not swapped.
-            while (!__sync_bool_compare_and_swap(&sum, now, now + 3)) now = sum;
+            T now = 0;
+            for (T before = 0; (before = __sync_val_compare_and_swap(&sum, now, now + 3)) != now;) now = before;
         } else {
             std::atomic_ref{sum}.fetch_add(3);
         }
