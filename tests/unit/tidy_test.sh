@@ -41,7 +41,8 @@ echo "/* $licence MIT OR GPL-2.0-only */" >kernel/include/uapi/nvlf/b.h
 expect red 'b.h:1: .*Linux-syscall-note' "$tools/spdx" .
 rm kernel/include/uapi/nvlf/b.h
 
-echo "in /tmp/nvlf-1000 or \$HOME/work/x or build/home/y" >text
+own=tmp/nvlf-1000 home=HOME/work inside=build/home # Put together below, as the licence is.
+echo "in /$own or \$$home/x or $inside/y" >text
 expect fine "" "$tools/paths" .
 for place in home/me root Users/me work/main tmp/mine/x; do
     echo "see /$place/file" >text

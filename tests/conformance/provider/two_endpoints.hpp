@@ -204,7 +204,8 @@ public:
     explicit TwoEndpoints(const SideOptions& first = {}, const SideOptions& second = {}) : a{first}, b{second} {
         to_b = a.insert(b.name());
         to_a = b.insert(a.name());
-        if (foreign() && (first.caps & second.caps & FI_MSG) != 0) acquaint();
+        const bool tells = (first.bind_flags | second.bind_flags) == 0; // Of what did not ask for it.
+        if (foreign() && tells && (first.caps & second.caps & FI_MSG) != 0) acquaint();
     }
 
     // Others answer -FI_EAGAIN until they have met, which cases that are not about that do not expect.
